@@ -97,6 +97,27 @@ PINS = {
         "torchvision==0.28.0",
     ),
     "renumics-spotlight": ("renumics-spotlight==1.8.2", "numpy==2.4.6", "pandas==2.3.3", "pillow==13.0.0"),
+    "datumaro": (
+        "datumaro==1.13.12",
+        "lxml==6.1.3",
+        "numpy==2.4.6",
+        "opencv-python-headless==4.14.0.94",
+        "orjson==3.13.0",
+        "pandas==2.3.3",
+        "pillow==12.3.0",
+        "pycocotools==2.0.11",
+    ),
+    "fiftyone": (
+        "fiftyone==1.22.1",
+        "fiftyone-brain==0.25.0",
+        "fiftyone-db==1.4.1",
+        "mongoengine==0.29.3",
+        "numpy==2.4.6",
+        "opencv-python-headless==4.14.0.94",
+        "pandas==3.1.1",
+        "pillow==13.0.0",
+        "pymongo==4.9.2",
+    ),
     "onnxruntime": ("onnxruntime==1.31.1", "numpy==2.4.6", "onnx==1.23.2", "pillow==13.0.0", "protobuf==7.36.2"),
 }
 # fastdup reports usage over the network unless it is told not to.

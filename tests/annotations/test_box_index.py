@@ -127,6 +127,13 @@ def test_find__fractions() -> None:
     assert "size of the image is not known" in index.problems.sample[0].reason
 
 
+def test_find__names_that_take_turns() -> None:
+    """Boxes of an image need not follow each other; a name with its suffix is another than one without."""
+    index = indexed(fraction("a"), box("b.jpg"), fraction("a"), box("a"), box("b.jpg"), fraction("a"))
+    assert index.n_images == 3
+    assert [len(index.find(path, (100, 100))) for path in ("a.jpg", "a", "b.jpg")] == [3, 4, 2]
+
+
 def test_unmatched__counts_images() -> None:
     """An image whose boxes no lookup matched counts as unmatched."""
     index = indexed(box("a.jpg"), box("a.jpg"), box("b.jpg"), fraction("c"))

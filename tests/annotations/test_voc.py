@@ -51,6 +51,20 @@ def test_edges__are_counted_from_one_and_inclusive(tmp_path: Path) -> None:
     assert problems.count == 0
 
 
+@pytest.mark.parametrize("side", [1, 640, 2**53 - 1, 2**53 + 1, 10**30 + 1])
+def test_edges__are_the_same_with_and_without_a_point(tmp_path: Path, side: int) -> None:
+    """Whole numbers, which are read in a faster way, give the sides that decimal numbers give."""
+    names = ("xmin", "ymin", "xmax", "ymax")
+    edges = (
+        "".join(f"<{name}>{number}{end}</{name}>" for name, number in zip(names, (side, 7, 3 * side, 99), strict=True))
+        for end in ("", ".0")
+    )
+    (plain, decimal), problems = read(place(tmp_path, {"a.xml": annotation(*(item(edges=each) for each in edges))}))
+    assert plain == decimal
+    assert plain.width == float(2 * side + 1)
+    assert problems.count == 0
+
+
 def test_flags__are_kept(tmp_path: Path) -> None:
     """Objects may be truncated and difficult."""
     flags = "<truncated>1</truncated><difficult> 1 </difficult>"

@@ -1,5 +1,6 @@
 """Index of the boxes of annotation files by image name."""
 
+import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -77,29 +78,36 @@ class BoxIndex:
 
     def add_all(self, boxes: Iterable[Box | RelativeBox]) -> None:
         """Add boxes. All boxes must be added before the first lookup."""
+        last, number = None, 0  # boxes come image by image, mostly
         for box in boxes:
             if isinstance(box, Box):
+                key, shape, size = (box.name, False), box.shape, box.image_size
                 flags = _CROWD * box.iscrowd | _TRUNCATED * box.truncated | _DIFFICULT * box.difficult
-                self._add(normal_name(box.name), box, flags, box.original_id)
             else:
-                name = normal_name(box.name)
-                self._add(f"{name}{NO_SUFFIX}" if box.is_stem else name, box, _RELATIVE, box.original_id)
+                key, shape, size, flags = (box.name, box.is_stem), _fractions(box), None, _RELATIVE
+            if key != last:
+                last, number = key, self._number_of(*key)
+            self._name_of.append(number)
+            self._add(box, shape, size, flags)
 
-    def _add(self, name: str, box: Box | RelativeBox, flags: int, original: str | None) -> None:
-        number = self._names.setdefault(name, len(self._names))
+    def _number_of(self, name: str, is_stem: bool) -> int:
+        """Return the number of a name, which the present file has."""
+        name = normal_name(name)
+        number = self._names.setdefault(f"{name}{NO_SUFFIX}" if is_stem else name, len(self._names))
         if number == len(self._files):
             self._files.append(0)
         self._files[number] |= self._file
-        self._name_of.append(number)
+        return number
+
+    def _add(self, box: Box | RelativeBox, shape: ObjectShape, size: tuple[int, int] | None, flags: int) -> None:
         self._label_of.append(self._labels.setdefault(box.label, len(self._labels)))
         self._sides.extend((box.x, box.y, box.width, box.height))
-        self._confidence.append(np.nan if box.confidence is None else box.confidence)
-        self._keep_id(original)
-        text = shape_text(box.shape if isinstance(box, Box) else _fractions(box))
+        self._confidence.append(math.nan if box.confidence is None else box.confidence)
+        self._keep_id(box.original_id)
+        text = "" if shape is NO_SHAPE else shape_text(shape)
         end = self._shape_ends[-1] if self._shape_ends else 0
         self._shape_ends.append(self._shapes.append(text) if text else end)
         self._flags.append(flags)
-        size = box.image_size if isinstance(box, Box) else None
         self._size_of.append(self._sizes.setdefault(size, len(self._sizes)))
         self._format.append(self._formats.setdefault(box.source, len(self._formats)))
 
@@ -163,22 +171,22 @@ class BoxIndex:
     def _box(self, number: int, path: str, size: tuple[int, int] | None, orientation: int) -> Box | None:
         box = self._as_read(number, path, size)
         is_relative = bool(self._flags[number] & _RELATIVE)
-        if box is not None and size is not None and not is_relative:
+        if box is not None and size is not None and not is_relative and not _is_in_place(box, size):
             box, problems = placed(box, size, orientation)
             for each in problems:
                 self.problems.add(each)
         if box is None:
             return None
         # Without a size, only the checks that need no size run.
-        fit = fit_box(_rounded(box) if is_relative else box, *(size or _ANY_SIZE))
+        fit = fit_box(box, *(size or _ANY_SIZE))
         if fit.problem is not None:
             self.problems.add(fit.problem)
-        return _rounded(fit.box) if fit.box is not None and is_relative else fit.box
+        return _rounded(fit.box) if fit.box is not None and fit.box is not box and is_relative else fit.box
 
     def _as_read(self, number: int, path: str, size: tuple[int, int] | None) -> Box | None:
         source, confidence = self._format_names[self._format[number]], self._confidence[number]
         label = self._label_names[self._label_of[number]]
-        sure = None if np.isnan(confidence) else confidence
+        sure = None if math.isnan(confidence) else confidence
         original = self._ids.get(number)
         if original is None and self._number_id[number] != _NO_ID:
             original = str(self._number_id[number])
@@ -188,7 +196,8 @@ class BoxIndex:
                 reason = "the size of the image is not known, of which the numbers are fractions"
                 self.problems.add(AnnotationProblem(f"a box of {path!r}", label, reason))
                 return None
-            outline, keypoints = map(numbers_of_text, self._shape(number)[:2])
+            shape = self._shape(number)
+            outline, keypoints = numbers_of_text(shape.segmentation), numbers_of_text(shape.keypoints)
             box = RelativeBox(
                 path, x, y, width, height, label, sure, original, source=source, outline=outline, keypoints=keypoints
             )
@@ -241,6 +250,14 @@ def _rounded(box: Box) -> Box:
     return replace(box, x=x, y=y, width=width, height=height)
 
 
+def _is_in_place(box: Box, size: tuple[int, int]) -> bool:
+    """Return whether a box and its shape are in pixels of an image of a size, so that they are not moved."""
+    mask = box.shape.segmentation
+    return (box.image_size is None or box.image_size == size) and not (mask and mask.startswith("{"))
+
+
 def _fractions(box: RelativeBox) -> ObjectShape:
     """Return the outline and the key points of a box in fractions."""
+    if not box.outline and not box.keypoints:
+        return NO_SHAPE
     return ObjectShape(numbers_text(box.outline), numbers_text(box.keypoints))

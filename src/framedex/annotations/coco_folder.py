@@ -110,8 +110,7 @@ def _key(box: Box) -> _Key:
 def _boxes(folder: Path, file: _File, problems: Problems) -> Iterator[Box]:
     """Yield the boxes of a file; one that cannot be read is a problem."""
     try:
-        for box in coco_reader.read_boxes(folder / file.path, problems, file.path):
-            yield replace(box, name=file.home + box.name)
+        yield from coco_reader.read_boxes(folder / file.path, problems, file.path, home=file.home)
     except InvalidInput as error:
         problems.add(problem(file.path, file.path, str(error)))
 

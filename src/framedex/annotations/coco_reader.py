@@ -4,6 +4,7 @@ Image and category names are held in memory by id. Annotations are not, so memor
 """
 
 import json as plain_json
+import math
 import os
 import re
 from collections import Counter
@@ -19,7 +20,7 @@ from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
-from framedex.annotations.shapes import ObjectShape, bounds_of_shape, keypoints_text, segmentation_text
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape, bounds_of_shape, keypoints_text, segmentation_text
 from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import has_file
 from framedex.errors import InvalidInput
@@ -28,6 +29,7 @@ _ARRAYS = ("images", "categories", "annotations")
 _SHAPES = {"segmentation": segmentation_text, "keypoints": keypoints_text}
 """Keys of the shape of an object, and their readers."""
 _TWICE = "images that a file lists several times"
+_NUMBERS = frozenset((int, float))
 _AMBIGUOUS = ""  # replaces the name of images that share an id; no file has this name
 
 
@@ -191,7 +193,7 @@ def read_caption_lists(path: Path) -> Iterator[SourceClass | SourceImage]:
 # Boxes
 
 
-def read_boxes(path: Path, problems: Problems, location: str = "") -> Iterator[Box]:
+def read_boxes(path: Path, problems: Problems, location: str = "", *, home: str = "") -> Iterator[Box]:
     """Yield the boxes of a COCO file in file order: those of annotations with a box, an outline, a mask or key points.
 
     ``bbox`` is ``[x, y, width, height]`` in pixels, ``score`` is the confidence, and ``id`` is stored as text. A box
@@ -203,6 +205,7 @@ def read_boxes(path: Path, problems: Problems, location: str = "") -> Iterator[B
         path: the file.
         problems: collects the problems of images, categories and annotations.
         location: the name of the file in problems; by default that of *path*.
+        home: the folder of the images, which goes before their names, with a slash at its end.
 
     Raises:
         InvalidInput: the file is not in COCO format: a JSON object with an array ``images``.
@@ -211,14 +214,15 @@ def read_boxes(path: Path, problems: Problems, location: str = "") -> Iterator[B
     names = _names_of(path, location, problems.add)
     for key, index, item in read_items(path):
         if key == "annotations" and index is not None and (not isinstance(item, dict) or _is_object(item)):
-            yield from without_problems(_objects(f"{location}: annotations[{index}]", item, names), problems)
+            yield from without_problems(_objects(f"{location}: annotations[{index}]", item, names, home), problems)
 
 
 def _is_object(item: dict[str, Any]) -> bool:
     """Return whether an annotation is of an object. One without any place is of the image, unless it has a ``bbox``."""
     if item.get(IMAGE_LABEL) is True:
         return False
-    return any(item.get(key) for key in ("bbox", *_SHAPES)) or ("bbox" in item and item.get("caption") is None)
+    is_placed = bool(item.get("bbox")) or any(item.get(key) for key in _SHAPES)
+    return is_placed or ("bbox" in item and item.get("caption") is None)
 
 
 def _add_name(names: _Names, location: str, array: str, item: Any) -> AnnotationProblem | None:
@@ -239,7 +243,7 @@ def _add_name(names: _Names, location: str, array: str, item: Any) -> Annotation
     return None
 
 
-def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | AnnotationProblem]:
+def _objects(location: str, item: Any, names: _Names, home: str) -> Iterator[Box | AnnotationProblem]:
     """Yield the box of an annotation with its shape, and a problem for each part that cannot be used."""
     if not isinstance(item, dict):
         yield problem(location, item, "an annotation must be an object")
@@ -253,18 +257,20 @@ def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Annotati
     if not (label := names.categories.get(_id(item.get("category_id")) or "")):
         yield _unknown(location, item, "category_id", "categories", label)
         return
-    texts: list[str | None] = []
+    texts: dict[str, str | None] = {}
     for key, parse in _SHAPES.items():
-        try:
-            texts.append(parse(item.get(key)))
-        except ValueError as error:
-            texts.append(None)
-            yield problem(location, item[key], str(error))
-    area = _number(item.get("area"))
-    shape = ObjectShape(texts[0], texts[1], area if any(texts) and area is not None and area >= 0 else None)
+        if item.get(key):
+            try:
+                texts[key] = parse(item[key])
+            except ValueError as error:
+                yield problem(location, item[key], str(error))
+    shape, outline = NO_SHAPE, texts.get("segmentation")
+    if any(texts.values()):
+        area = _number(item.get("area"))
+        shape = ObjectShape(outline, texts.get("keypoints"), area if area is not None and area >= 0 else None)
     sides, size = _sides(item["bbox"]) if item.get("bbox") else bounds_of_shape(shape), names.sizes.get(image)
     if not item.get("bbox") and isinstance(item.get("segmentation"), dict):
-        size = size_of(*reversed(item["segmentation"]["size"])) if texts[0] else None
+        size = size_of(*reversed(item["segmentation"]["size"])) if outline else None
     if sides is None:
         reason = "'bbox' must be [x, y, width, height], finite numbers of pixels"
         yield problem(location, item.get("bbox"), reason if item.get("bbox") else f"{reason}, or follow from a shape")
@@ -274,14 +280,19 @@ def _objects(location: str, item: Any, names: _Names) -> Iterator[Box | Annotati
         yield problem(location, item["score"], "'score' must be a number from 0 to 1")
         return
     yield Box(
-        name, *sides, label, confidence, original, "coco",
+        home + name, *sides, label, confidence, original, "coco",
         iscrowd=bool(item.get("iscrowd")), shape=shape, image_size=size, location=location,
     )  # fmt: skip
 
 
 def _sides(value: Any) -> tuple[float, float, float, float] | None:
-    x, y, width, height = map(_number, value) if isinstance(value, list) and len(value) == 4 else (None,) * 4
-    return None if x is None or y is None or width is None or height is None else (x, y, width, height)
+    if not isinstance(value, list) or len(value) != 4 or not _NUMBERS.issuperset(map(type, value)):
+        return None
+    try:
+        x, y, width, height = map(float, value)
+    except OverflowError:
+        return None
+    return (x, y, width, height) if all(map(math.isfinite, (x, y, width, height))) else None
 
 
 def _unknown(location: str, item: Any, key: str, array: str, name: str | None) -> AnnotationProblem:
@@ -295,6 +306,8 @@ def _number(value: Any) -> float | None:
 
 def _id(value: Any) -> str | None:
     """Return an id as text. Equal whole numbers give equal texts (1, 1.0, "1")."""
+    if type(value) is int:  # the usual case
+        return str(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else None

@@ -9,13 +9,13 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
 from framedex.annotations.boxes import Box, finite_number, label_of
-from framedex.annotations.declared_sizes import size_of
+from framedex.annotations.declared_sizes import Size, size_of
 from framedex.annotations.folders import image_finder
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
@@ -163,8 +163,8 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             yield from without_problems(_track(part, images_in), problems)
         elif name:
             size = size_of(part.attributes.get("width"), part.attributes.get("height"))
-            for box in without_problems(_boxes(_path(folder, name), f"{FILE}: {name}", part.shapes), problems):
-                yield replace(box, image_size=size)
+            boxes = _boxes(_path(folder, name), f"{FILE}: {name}", part.shapes, size)
+            yield from without_problems(boxes, problems)
         if part.further:
             place = f"{FILE}: {name or 'track ' + part.attributes.get('id', '')}"
             problems.add(AnnotationProblem(place, f"{part.further:,}", "objects have no attributes", _ATTRIBUTES))
@@ -198,16 +198,18 @@ def _path(folder: Path, name: str) -> str:
     return below if not has_file(folder / name) and has_file(folder / below) else name
 
 
-def _boxes(name: str, location: str, shapes: list[_Shape]) -> Iterator[Box | AnnotationProblem]:
+def _boxes(
+    name: str, location: str, shapes: list[_Shape], size: Size | None = None
+) -> Iterator[Box | AnnotationProblem]:
     for number, (kind, item) in enumerate(shapes):
         place = f"{location}: {kind} {number}"
         if kind in ("box", "polygon"):
-            yield (_box if kind == "box" else _polygon)(name, place, item)
+            yield (_box if kind == "box" else _polygon)(name, place, item, size)
         elif kind in _OTHERS:
             yield problem(place, item.get("label"), "only boxes, polygons and tags are read")
 
 
-def _box(name: str, location: str, item: dict[str, str]) -> Box | AnnotationProblem:
+def _box(name: str, location: str, item: dict[str, str], size: Size | None) -> Box | AnnotationProblem:
     left, top, right, bottom = (finite_number(item.get(edge)) for edge in _EDGES)
     if left is None or top is None or right is None or bottom is None:
         return problem(location, item, f"needs {', '.join(_EDGES)}, finite numbers of pixels")
@@ -218,23 +220,31 @@ def _box(name: str, location: str, item: dict[str, str]) -> Box | AnnotationProb
         height = abs(across * math.sin(angle)) + abs(down * math.cos(angle))
         left, top = (left + right - width) / 2, (top + bottom - height) / 2
         right, bottom = left + width, top + height
-    return _made(name, location, item, (left, top, right, bottom), NO_SHAPE)
+    return _made(name, location, item, (left, top, right, bottom), NO_SHAPE, size)
 
 
-def _polygon(name: str, location: str, item: dict[str, str]) -> Box | AnnotationProblem:
+def _polygon(name: str, location: str, item: dict[str, str], size: Size | None) -> Box | AnnotationProblem:
     numbers = [finite_number(each) for pair in item.get("points", "").split(";") for each in pair.split(",")]
     found = [each for each in numbers if each is not None]
     if len(found) != len(numbers) or len(found) < 6 or len(found) % 2:
         return problem(location, item.get("points"), "'points' must be x1,y1;x2,y2;x3,y3;…, finite numbers of pixels")
     across, down = found[::2], found[1::2]
     edges = (min(across), min(down), max(across), max(down))
-    return _made(name, location, item, edges, ObjectShape(json.dumps([found], separators=(",", ":"))))
+    return _made(name, location, item, edges, ObjectShape(json.dumps([found], separators=(",", ":"))), size)
 
 
 def _made(
-    name: str, location: str, item: dict[str, str], edges: tuple[float, float, float, float], shape: ObjectShape
+    name: str,
+    location: str,
+    item: dict[str, str],
+    edges: tuple[float, float, float, float],
+    shape: ObjectShape,
+    size: Size | None,
 ) -> Box | AnnotationProblem:
     if not (label := label_of(item.get("label"))):
         return problem(location, item.get("label"), "needs a 'label'")
     left, top, right, bottom = edges
-    return Box(name, left, top, right - left, bottom - top, label, source="cvat", shape=shape, location=location)
+    return Box(
+        name, left, top, right - left, bottom - top, label, source="cvat",
+        shape=shape, image_size=size, location=location,
+    )  # fmt: skip

@@ -9,7 +9,7 @@ fails.
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +20,8 @@ _CHUNK = 2**20  # characters
 _LONGEST = 2**26  # characters of one item; an annotation has some hundreds, a detailed outline thousands
 _SPACES = " \t\r\n"
 _SPACE = re.compile(f"[{_SPACES}]*")
-_DECODER = json.JSONDecoder()
+_COMMA = re.compile(f"[{_SPACES}]*,[{_SPACES}]*")
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder())["scan_once"]  # raw_decode without its checks
 _TAIL = 2  # characters at the end of the buffer that may begin the rest of a number, such as "e+"
 
 
@@ -88,9 +89,12 @@ class _Items:
         if self._next() != "]":
             while True:
                 yield self._value()
-                if self._next() != ",":
+                if comma := _COMMA.match(self._text, self._at):
+                    self._at = comma.end()
+                elif self._next() == ",":
+                    self._at += 1
+                else:
                     break
-                self._expect(",")
         self._expect("]")
 
     def _value(self) -> Any:
@@ -98,10 +102,13 @@ class _Items:
         self._next()
         while True:
             try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
+                value, end = _SCAN(self._text, self._at)
             except RecursionError:
                 self._fail("values that are nested less deeply")
-            except ValueError:  # also raised for integers with more digits than Python accepts
+            except (
+                ValueError,
+                StopIteration,
+            ):  # ValueError is also raised for integers with more digits than Python accepts
                 if not self._more():
                     self._fail("a JSON value of at most 64 Mi characters")
                 continue

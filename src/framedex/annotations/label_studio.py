@@ -89,8 +89,11 @@ def _image(data: dict[str, Any]) -> str | None:
 def _path(folder: Path, image: str) -> str:
     """Return the name of an image as a path on another machine, without a mark of uploads that its file lacks here."""
     parts = [each for each in image.replace("\\", "/").split("/") if each not in ("", ".", "..")][-_DEEPEST:]
-    is_here = any(has_file(folder.joinpath(home, *parts[at:])) for at in range(len(parts)) for home in ("", _IMAGES))
-    plain = parts[-1] if is_here else _UPLOADED.sub("", parts[-1], count=1)
+    plain = _UPLOADED.sub("", parts[-1], count=1)
+    if plain != parts[-1] and any(
+        has_file(folder.joinpath(home, *parts[at:])) for at in range(len(parts)) for home in ("", _IMAGES)
+    ):
+        plain = parts[-1]
     return "/".join(["", *parts[:-1], plain])
 
 

@@ -268,7 +268,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
                 "imageHeight": row["height"],
                 "imageWidth": row["width"],
             }
-            files.add(f"{images.folder}{stem(name)}{_SUFFIX}", json.dumps(content, indent=1).encode())
+            files.add(f"{images.folder}{stem(name)}{_SUFFIX}", json.dumps(content).encode())
     write_label_table(files, images, part(progress, 0.9, 1.0))
     if not images.with_boxes:
         return []

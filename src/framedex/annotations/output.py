@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations.boxes import Box
-from framedex.annotations.shapes import ObjectShape
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 
 IMAGES = "images/"
 """The folder of the image files, beside the annotation files."""
-FILE_NAME, OBJECTS, SPLIT = "file_name", "objects", "split"
+FILE_NAME, OBJECTS, SPLIT, BBOX = "file_name", "objects", "split", "bbox"
 _LEFT_OUT = {
     "original_id": "ids",
     "confidence": "confidences",
@@ -169,13 +170,28 @@ def boxes_by_image(block: pa.Table, *, every: bool = False) -> Iterator[tuple[st
     """
     lists = column(block, OBJECTS)
     some = pc.greater_equal(pc.list_value_length(lists), 0 if every else 1)
+    lists = lists.filter(some)
     columns = (column(block, name).filter(some).to_pylist() for name in (FILE_NAME, "width", "height"))
-    for name, width, height, objects in zip(*columns, lists.filter(some).to_pylist(), strict=True):
+    rows = _rows(lists.flatten())
+    for name, width, height, count in zip(*columns, pc.list_value_length(lists).to_pylist(), strict=True):
         size = None if width is None or height is None else (width, height)
-        yield name, size, [_box(name, each) for each in objects]
+        yield name, size, [_box(name, *each) for each in islice(rows, count or 0)]
 
 
-def _box(name: str, values: dict[str, Any]) -> Box:
-    x, y, width, height = values.pop("bbox")
-    shape = ObjectShape(*(values.pop(each) for each in ObjectShape._fields))
-    return Box(name, x, y, width, height, **values, shape=shape)
+def _rows(values: pa.StructArray) -> Iterator[tuple[tuple[float, ...], ObjectShape, dict[str, Any]]]:
+    """Yield the sides, the shape and the further values of each box, converted column by column, which is fast."""
+    sides = values.field(BBOX).flatten().to_numpy().reshape(-1, 4).tolist()
+    shapes = (_list(values.field(name)) for name in ObjectShape._fields)
+    others = [field.name for field in values.type if field.name not in (BBOX, *ObjectShape._fields)]
+    further = zip(*(_list(values.field(name)) for name in others), strict=True)
+    for box, shape, rest in zip(sides, zip(*shapes, strict=True), further, strict=True):
+        yield box, NO_SHAPE if shape == NO_SHAPE else ObjectShape(*shape), dict(zip(others, rest, strict=True))
+
+
+def _list(values: pa.Array) -> list[Any]:
+    return [None] * len(values) if values.null_count == len(values) else values.to_pylist()
+
+
+def _box(name: str, sides: tuple[float, ...], shape: ObjectShape, further: dict[str, Any]) -> Box:
+    x, y, width, height = sides
+    return Box(name, x, y, width, height, **further, shape=shape)

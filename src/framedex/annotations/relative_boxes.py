@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from framedex.annotations.boxes import Box
-from framedex.annotations.shapes import ObjectShape, keypoints_in_pixels, outline_in_pixels
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape, keypoints_in_pixels, outline_in_pixels
 
 DIGITS = 9
 """Digits after the decimal point of numbers in pixels: the precision of 64-bit fractions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as Box
 class RelativeBox:
     """A bounding box in fractions of the sides of its image, as YOLO files give it.
 
@@ -45,17 +45,22 @@ class RelativeBox:
     is_stem: bool = False
 
     def in_pixels(self, name: str, width: int, height: int) -> Box:
-        """Return the box in pixels of an image with a name and a size."""
-        shape = ObjectShape(
-            outline_in_pixels(self.outline, width, height, DIGITS) if self.outline else None,
-            keypoints_in_pixels(self.keypoints, width, height, DIGITS) if self.keypoints else None,
-        )
+        """Return the box in pixels of an image with a name and a size.
+
+        Sides are rounded, so that whole pixels stay whole numbers.
+        """
+        shape = NO_SHAPE
+        if self.outline or self.keypoints:
+            shape = ObjectShape(
+                outline_in_pixels(self.outline, width, height, DIGITS) if self.outline else None,
+                keypoints_in_pixels(self.keypoints, width, height, DIGITS) if self.keypoints else None,
+            )
         return Box(
             name,
-            (self.x - self.width / 2) * width,
-            (self.y - self.height / 2) * height,
-            self.width * width,
-            self.height * height,
+            round((self.x - self.width / 2) * width, DIGITS),
+            round((self.y - self.height / 2) * height, DIGITS),
+            round(self.width * width, DIGITS),
+            round(self.height * height, DIGITS),
             self.label,
             self.confidence,
             self.original_id,

@@ -49,6 +49,7 @@ _MISNAMED = "VOC files that name another image than theirs"
 _LARGEST = 2**24  # bytes of a file: some 40,000 objects
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _DIGITS = 700  # enough for the sum of any two float64 numbers
+_WHOLE = 15  # digits; longer numbers may be beyond those of float64
 _LINE_ENDS = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}  # XML parsers normalise these characters
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow (section 2.2)."""
@@ -190,17 +191,31 @@ def _box(item: Element, name: str, size: Size | None, location: str) -> Box | An
     label = label_of(item.findtext("name"))
     if not label:
         return problem(location, item.findtext("name"), "needs a <name>")
-    texts = {edge: (item.findtext(f"bndbox/{edge}") or "").strip() for edge in _EDGES}
-    left, top, right, bottom = map(_decimal, texts.values())
-    if left is None or top is None or right is None or bottom is None:
+    found: dict[str, str | None] = {}
+    for edge in (edge for box in item if box.tag == "bndbox" for edge in box):
+        found.setdefault(edge.tag, edge.text)
+    texts = {edge: (found.get(edge) or "").strip() for edge in _EDGES}
+    sides = _sides_of(*texts.values())
+    if sides is None:
         return problem(location, texts, "<bndbox> must have finite numbers of pixels as xmin, ymin, xmax and ymax")
-    with localcontext(prec=_DIGITS):
-        x, y, width, height = map(float, (left - 1, top - 1, right - left + 1, bottom - top + 1))
     truncated, difficult = ((item.findtext(flag) or "").strip() == "1" for flag in ("truncated", "difficult"))
     return Box(
-        name, x, y, width, height, label, source="voc",
+        name, *sides, label, source="voc",
         truncated=truncated, difficult=difficult, image_size=size, location=location,
     )  # fmt: skip
+
+
+def _sides_of(*texts: str) -> tuple[float, float, float, float] | None:
+    """Return x, y, width and height of the box with some edges; None if one is no finite number."""
+    if all(each.isascii() and each.isdigit() and len(each) < _WHOLE for each in texts):  # the usual case
+        left, top, right, bottom = map(int, texts)
+        return float(left - 1), float(top - 1), float(right - left + 1), float(bottom - top + 1)
+    edges = [each for each in map(_decimal, texts) if each is not None]
+    if len(edges) != len(texts):
+        return None
+    with localcontext(prec=_DIGITS):
+        xmin, ymin, xmax, ymax = edges
+        return float(xmin - 1), float(ymin - 1), float(xmax - xmin + 1), float(ymax - ymin + 1)
 
 
 def _decimal(text: str) -> Decimal | None:

@@ -182,6 +182,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
 def _boxes_below(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     shape = keypoint_shape_of(folder)
     names, images_in, n_files = class_names_of(folder), image_finder(os.fspath(folder)), 0
+    labels = {number: label_of(name) for number, name in (names or {}).items()}
     if not names:
         raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: {WANTED} must have them")
     try:
@@ -192,7 +193,7 @@ def _boxes_below(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
                 continue
             n_files += 1
             image = os.path.join(directory if images is None else images, stem_)  # noqa: PTH118 - names may be any bytes
-            yield from without_problems(_boxes(folder, path, image, names, shape), problems)
+            yield from without_problems(_boxes(folder, path, image, labels, shape), problems)
     except OSError as error:
         raise InvalidInput(f"cannot read the labels below {os.fspath(folder)!r}: {error}") from error
     if not n_files:
@@ -202,7 +203,7 @@ def _boxes_below(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
 
 
 def _boxes(
-    folder: Path, path: str, image: str, names: Mapping[int, str], shape: KeypointShape | None
+    folder: Path, path: str, image: str, labels: Mapping[int, str], shape: KeypointShape | None
 ) -> Iterator[RelativeBox | AnnotationProblem]:
     name = os.path.basename(path)  # noqa: PTH119
     try:
@@ -212,19 +213,19 @@ def _boxes(
                 return
             for line_number, line in enumerate(file, 1):
                 if columns := line.split():
-                    yield _box(f"{path}: line {line_number}", columns, image, names, shape)
+                    yield _box(f"{path}: line {line_number}", columns, image, labels, shape)
     except (OSError, UnicodeDecodeError) as error:
         yield problem(path, name, f"cannot be read: {error}")
 
 
 def _box(
-    location: str, columns: list[str], image: str, names: Mapping[int, str], shape: KeypointShape | None
+    location: str, columns: list[str], image: str, labels: Mapping[int, str], shape: KeypointShape | None
 ) -> RelativeBox | AnnotationProblem:
     kind, parsed = columns[0], [finite_number(each) for each in columns[1:]]
     number = finite_number(kind) if kind.isascii() else None  # many tools write 1.0
-    label = label_of(names.get(int(number))) if number is not None and number.is_integer() else ""
+    label = labels.get(int(number), "") if number is not None and number.is_integer() else ""
     if not label:
-        return problem(location, kind, f"a line begins with the number of a class, 0 to {max(names)}")
+        return problem(location, kind, f"a line begins with the number of a class, 0 to {max(labels)}")
     numbers = [each for each in parsed if each is not None]
     form, line = (_FORMS, _outlined(numbers)) if shape is None else (_posed_form(shape), _posed(numbers, shape))
     if line is None or None in parsed:
