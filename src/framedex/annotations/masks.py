@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+MOST_PIXELS = 2**27
+"""The largest mask of a file that is decoded."""
 _OFFSET, _MORE, _SIGN = 48, 0x20, 0x10
 
 
