@@ -21,7 +21,7 @@ from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
 from framedex.export.file_names import find_repeats, hash_names
 from framedex.export.image_names import Names, readable_names
-from framedex.export.locations import marked_name
+from framedex.export.locations import MAX_BYTES, marked_name
 from framedex.export.object_columns import BBOX, LABEL
 from framedex.export.objects import OBJECTS, objects_field
 from framedex.export.samples import parts_of
@@ -84,9 +84,10 @@ def _distinct_names(contents: ExportContents, progress: ShareProgress) -> Names:
 
     def names_of(media: Media, block: pa.Table) -> pa.Array:
         names = _flat(media, block)
-        is_shared = np.isin(hash_names(names), hashes).tolist()
+        is_long = pc.greater(pc.binary_length(names), MAX_BYTES).to_numpy(zero_copy_only=False)
+        is_odd = (np.isin(hash_names(names), hashes) | is_long).tolist()
         ids = column(block, "media_id")
-        rows = zip(names.to_pylist(), is_shared, ids.to_pylist(), strict=True)
+        rows = zip(names.to_pylist(), is_odd, ids.to_pylist(), strict=True)
         texts = pa.array([marked_name(name, each) if odd else name for name, odd, each in rows], pa.string())
         part = _ONLY_PART if contents.splits is None else contents.splits.of(ids)
         return pc.binary_join_element_wise(part, texts, "/")
