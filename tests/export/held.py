@@ -118,7 +118,7 @@ def left_out(content: Content, format_: str, options: Mapping[str, bool]) -> Ite
     for name, nouns in NOUNS.items():
         is_held = bool({"outline", "mask"} & held) if name == "segmentation" else name in held
         values = [getattr(box.shape if name in NO_SHAPE._fields else box, name) for box in content.boxes]
-        if not is_held and (count := sum(value not in (None, False) for value in values)):
+        if not is_held and (count := sum(value is not None and value is not False for value in values)):
             yield count, nouns
 
 
