@@ -133,7 +133,7 @@ def test_flags__are_labels(tmp_path: Path) -> None:
 
 def test_write__is_read_again(tmp_path: Path) -> None:
     """Rectangles, polygons, several polygons and masks are read as they were written; what has no place is counted."""
-    mask = json.dumps(mask_of_pixels(np.pad(BLOB, ((3, 10), (5, 20)))), separators=(",", ":"))
+    mask = json.dumps(mask_of_pixels(np.pad(BLOB, ((3, 25), (5, 32)))), separators=(",", ":"))
     boxes = [
         Box("a.png", 1.5, 2, 10, 8.25, "cat", 0.5, "7"),
         Box("a.png", 0, 0, 20.5, 20.5, "cat", shape=ObjectShape("[[0,0,20.5,0,10,20.5]]")),
@@ -148,11 +148,10 @@ def test_write__is_read_again(tmp_path: Path) -> None:
     found, problems = read(tmp_path)
     assert problems.count == 0
     plain = [(box.label, box.x, box.y, box.width, box.height) for box in boxes]
-    assert sorted((box.label, box.x, box.y, box.width, box.height) for box in found) == sorted(plain)
+    assert [(box.label, box.x, box.y, box.width, box.height) for box in found] == plain
     shapes = {box.label: box.shape.segmentation for box in found}
     assert shapes["pair"] == "[[0,0,5,0,0,5],[20,0,25,0,20,5]]"
-    pixels = pixels_of(json.loads(shapes["blob"] or ""))
-    assert (pixels == pixels_of(json.loads(mask))[: pixels.shape[0], : pixels.shape[1]]).all()
+    assert shapes["blob"] == mask
     flags = json.loads((tmp_path / "b.json").read_text())["flags"]
     assert flags == {"night": True}
 

@@ -318,3 +318,20 @@ def test_names__in_other_forms(
     assert annotations.find(path) == (("dog",), None)
     assert [(box.label, box.width) for box in boxes.find(path, (10, 10))] == [("cat", 3.5)]
     assert (boxes.unmatched, boxes.problems.count) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({"annotations.json": json.dumps(COCO), "annotations_val.json": json.dumps(COCO)}, "sub/b.jpg"),
+        ({"ImageSets/Segmentation/val.txt": "x\nsub/b c\n", "JPEGImages/x.jpg": ""}, "JPEGImages/sub/b c.jpg"),
+        ({"ImageSets/Main/val.txt": "x  1\nsub/b  -1\n", "JPEGImages/x.jpg": ""}, "JPEGImages/sub/b.jpg"),
+        ({"images/val/b.json": '{"shapes": [], "imagePath": "b.jpg"}'}, "images/val/b.jpg"),
+    ],
+)
+def test_parts__of_files_beside(tmp_path: Path, files: dict[str, str], name: str) -> None:
+    """COCO files of parts beside that of all images, lists of masks and folders of labelme files are parts."""
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert read(tmp_path, name).facts_of(name)[0] == ("val",)

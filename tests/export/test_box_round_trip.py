@@ -1,19 +1,12 @@
 """Ingestion of an unpacked export restores its boxes."""
 
 import csv
-import itertools
-import json
-import shutil
 import zipfile
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
 from framedex.annotations import coco_reader, tables, voc
@@ -22,21 +15,13 @@ from framedex.annotations.problems import Problems
 from framedex.storage.objects import objects_of
 from tests.annotations.test_formats__shared import sizes_of, yolo_boxes
 from tests.boxes import ANNOTATION_EXPORTS, SHARED
+from tests.export.held import HELD
 from tests.gallery import Averages
 from tests.image_files import encode, flat
 from tests.inside import stored_media
-from tests.laws import examples, rest_slow
+from tests.laws import rest_slow
 
-HELD: dict[str, set[str]] = {
-    "coco": {"original_id", "confidence", "iscrowd"},
-    "csv": {"confidence"},
-    "yolo": {"confidence"},
-    "voc": {"truncated", "difficult"},
-    "labelme": set(),
-}
-"""What each format says of a box besides its place and its label."""
 SIZE = (48, 36)
-LABELS = st.sampled_from(["cat", "traffic light", "<b>&amp;", "a,b", '"', "ünder 猫", "two\nlines", "1"])
 
 
 @dataclass(frozen=True)
@@ -73,7 +58,8 @@ def _box(row: dict[str, Any]) -> Box:
 def as_held(found: dict[bytes, Annotated], format_: str) -> dict[bytes, Annotated]:
     """Return boxes as far as a format can hold them."""
     plain = {"original_id": None, "confidence": None, "iscrowd": False, "truncated": False, "difficult": False}
-    lost: dict[str, Any] = {name: value for name, value in plain.items() if name not in HELD[format_]}
+    held = HELD[format_] | ({"confidence"} if format_ == "yolo" else set())
+    lost: dict[str, Any] = {name: value for name, value in plain.items() if name not in held}
     return {
         data: Annotated(each.labels, tuple(replace(box, **lost) for box in each.boxes)) for data, each in found.items()
     }
@@ -94,99 +80,6 @@ def near(first: Box, second: Box) -> bool:
     edges = [(box.x, box.y, box.width, box.height) for box in (first, second)]
     same = replace(first, x=0, y=0, width=0, height=0) == replace(second, x=0, y=0, width=0, height=0)
     return same and edges[0] == pytest.approx(edges[1], abs=1e-6)
-
-
-@st.composite
-def boxes_in_images(draw: st.DrawFn) -> Box:
-    """Boxes within an image, often along its edges."""
-    sides = []
-    for size in SIZE:
-        start = draw(st.just(0.0) | st.integers(0, size - 2).map(float) | st.floats(0, size - 2))
-        longest = size - start
-        sides.append((start, draw(st.just(longest) | st.floats(1, longest))))
-    (x, width), (y, height) = sides
-    return Box(
-        "",
-        x,
-        y,
-        width,
-        height,
-        draw(LABELS),
-        draw(st.none() | st.floats(0, 1)),
-        draw(st.none() | st.integers(0, 10**12).map(str) | st.sampled_from(["x", "01", "-5"])),
-        iscrowd=draw(st.booleans()),
-    )
-
-
-ITEMS = st.lists(
-    st.tuples(st.none() | st.lists(LABELS, max_size=3, unique=True), st.lists(boxes_in_images(), max_size=4)),
-    min_size=3,
-    max_size=8,
-)
-
-
-def image(number: int) -> bytes:
-    """Return an image that encodes its number."""
-    return encode(flat((number, 255 - number, 128), width=SIZE[0], height=SIZE[1]))
-
-
-def fill(folder: Path, items: list[Any]) -> None:
-    """Write images, and a COCO file with their annotations."""
-    images, annotations = [], []
-    for number, (labels, boxes) in enumerate(items):
-        path = folder / f"part {number % 2}" / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(image(number))
-        images.append({"id": number, "file_name": str(path.relative_to(folder))})
-        if labels is not None:
-            images[-1]["labels"] = labels
-        for box in boxes:
-            annotations.append({"image_id": number, "category_id": box.label, "iscrowd": int(box.iscrowd)})
-            annotations[-1]["bbox"] = [box.x, box.y, box.width, box.height]
-            annotations[-1] |= {} if box.confidence is None else {"score": box.confidence}
-            annotations[-1] |= {} if box.original_id is None else {"id": box.original_id}
-    names = {box.label for _, boxes in items for box in boxes}
-    categories = [{"id": name, "name": name} for name in sorted(names)]
-    content = {"images": images, "annotations": annotations, "categories": categories}
-    (folder / "annotations.json").write_text(json.dumps(content))
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Iterator[Path]:
-    """New folders, one after the other."""
-    return (tmp_path / str(number) for number in itertools.count())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
-@examples(4, without=HealthCheck.function_scoped_fixture)
-@given(items=ITEMS)
-def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: list[Any]) -> None:
-    """A dataset created from an unpacked export has the same boxes in the same order, and the same image labels."""
-    folder = next(folders)
-    fill(folder / "source", items)
-    original = workspace.create_dataset(folder.name, folder / "source", Averages())
-    before = content(original)
-    for number, (labels, boxes) in enumerate(items):
-        found = before[image(number)]
-        assert labels is None or found.labels == tuple(labels)
-        assert [(box.label, box.original_id) for box in found.boxes] == [(box.label, box.original_id) for box in boxes]
-    again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
-    after = content(again)
-    wanted = as_held(before, format_)
-    assert {data: each.labels for data, each in after.items()} == {data: each.labels for data, each in wanted.items()}
-    ids = Counter(box.original_id for each in wanted.values() for box in each.boxes)
-    for data, each in wanted.items():
-        for box, again_ in zip(each.boxes, after[data].boxes, strict=True):
-            is_new = format_ == "coco" and (box.original_id is None or ids[box.original_id] > 1)
-            same = replace(again_, original_id=box.original_id) if is_new else again_
-            assert near(box, same) if format_ in ("yolo", "labelme") else box == same
-    if format_ == "coco":
-        new = [box.original_id for each in after.values() for box in each.boxes]
-        assert len(set(new)) == len(new)
-    shutil.rmtree(folder)
-    for dataset in (original, again):
-        workspace.delete_dataset(dataset.id)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Each export format is one row of a registry; messages, help and docs follow it."""
 
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -9,12 +10,13 @@ import pytest
 from framedex import InvalidInput, Workspace
 from framedex.annotations.formats import FORMATS as ANNOTATIONS
 from framedex.export.formats import FORMATS, find_format, format_names
-from tests.boxes import ANNOTATION_EXPORTS, box
+from tests.boxes import ANNOTATION_EXPORTS
+from tests.export.held import HELD, SOURCES, matrix
 from tests.gallery import Averages
 from tests.image_files import photo, write
-from tests.objects import write_table
 
 EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
+INTEROP_DOC = EXPORTS_DOC.with_name("interop.md")
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -22,11 +24,9 @@ EXPORTS_DOC = Path(__file__).parents[2] / "docs" / "exports.md"
 def test_files__are_those_of_the_row(workspace: Workspace, tmp_path: Path, format_: str) -> None:
     """An export of a dataset with boxes has exactly the files of its format's row."""
     write(tmp_path / "source" / "a.jpg", photo(1))
-    edges = box("a.jpg")
-    write_table(
-        tmp_path / "source" / "object_annotations.csv",
-        [("a.jpg", (edges.x, edges.y, edges.width, edges.height), edges.label)],
-    )
+    note = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [[1, 2, 30, 2, 30, 40]]}
+    content = {"images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "name": "cat"}]}
+    (tmp_path / "source" / "annotations.json").write_text(json.dumps({**content, "annotations": [note]}))
     dataset = workspace.create_dataset("d", tmp_path / "source", Averages())
     dataset.set_captions(dict.fromkeys(dataset.where([]).media_ids(), "a caption"))
     dataset.set_labels({each: ["cat"] for each in dataset.where([]).media_ids()})
@@ -46,6 +46,14 @@ def test_docs__name_each_format_and_its_files() -> None:
     for name, files in table.items():
         assert files <= set(FORMATS[name].files)
         assert FORMATS[name].files[0] in files
+
+
+def test_docs__have_what_each_format_holds() -> None:
+    """The matrix of the docs is the table by which the round trips are checked; its formats are those that are read."""
+    assert matrix() in INTEROP_DOC.read_text(), f"docs/interop.md must have\n\n{matrix()}"
+    assert HELD.keys() - {"huggingface_parquet"} <= {each.name for each in ANNOTATIONS}
+    assert HELD.keys() - {*SOURCES} <= FORMATS.keys()
+    assert {*ANNOTATION_EXPORTS} <= HELD.keys()
 
 
 def test_message__names_the_formats() -> None:

@@ -1,9 +1,7 @@
 """Ingestion of an unpacked export restores labels and captions."""
 
-import itertools
 import shutil
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,42 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 
 from framedex import Dataset, Workspace
-from framedex.annotations.labels import parse_labels
 from framedex.annotations.sources import read_annotations
 from tests.boxes import ANNOTATION_EXPORTS
 from tests.gallery import Averages, Gallery, embedded
 from tests.image_files import encode, flat, photo, write
-from tests.laws import examples
-
-HOSTILE = [
-    "a, b", 'say "cheese"', "two\nlines", "carriage\r\nreturn\rhere", " leading", "trailing ", "=cmd|' /C calc'!A0",
-    "+1", "[a]", '["a", "b"]', "[", "{}", "null", "0", "-", "- a", "a: b", "# no comment", "'", "it's", "\\", "\\n",
-    "\t", "%s", "\x01\x7f\x85", "\u2028\u2029", "\ufeff", "猫 🐈", "e\u0301", "\x00", "images", "x" * 200_000,
-]  # fmt: skip
-TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-LABELS = st.lists(TEXTS, max_size=4).map(parse_labels)
-CAPTIONS = st.none() | TEXTS
-ODD_NAMES = [
-    "a", "b", "a,b", 'q"', "new\nline", " space ", "=cmd", "back\\slash", "猫", "images", "labels", "x" * 240,
-    "data.yaml", "a.b", "-rf", "[1]", "tab\t", "%20#?",
-]  # fmt: skip
-PARTS = st.sampled_from(ODD_NAMES) | st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=8
-).filter(lambda part: not part.startswith("."))
-SUFFIXES = st.sampled_from([".png", ".PNG", ".bmp", ".jpg"])
-
-
-@st.composite
-def paths(draw: st.DrawFn) -> str:
-    """Paths of images in folders whose names no image has."""
-    folders = draw(st.lists(PARTS, max_size=2))
-    return "/".join(
-        [*(f"{folder}_" if folder != "images" else folder for folder in folders), draw(PARTS) + draw(SUFFIXES)]
-    )
 
 
 @dataclass(frozen=True)
@@ -55,9 +23,6 @@ class Item:
 
     labels: tuple[str, ...]
     caption: str | None
-
-
-ITEMS = st.dictionaries(paths(), st.builds(Item, LABELS, CAPTIONS), min_size=6, max_size=20)
 
 
 def image(number: int) -> bytes:
@@ -95,34 +60,6 @@ def unpacked(dataset: Dataset, folder: Path, format_: str) -> Path:
         assert len(set(archive.namelist())) == len(archive.namelist())
         archive.extractall(folder / "out")
     return folder / "out"
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> Iterator[Path]:
-    """New folders, one after the other."""
-    return (tmp_path / str(number) for number in itertools.count())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format_", ANNOTATION_EXPORTS)
-@examples(5, without=HealthCheck.function_scoped_fixture)
-@given(items=ITEMS)
-def test_round_trip__law(workspace: Workspace, folders: Iterator[Path], format_: str, items: dict[str, Item]) -> None:
-    """A dataset created from an unpacked export has the same images with the same labels and captions."""
-    folder = next(folders)
-    fill(folder / "source", items)
-    original = workspace.create_dataset(folder.name, folder / "source", Averages())
-    given_ = {image(number): item for number, item in enumerate(items.values())}
-    blank = {data: item if (item.caption or "").strip() else Item(item.labels, None) for data, item in given_.items()}
-    assert content(original) == blank
-    again = workspace.create_dataset(f"{folder.name} again", unpacked(original, folder, format_), Averages())
-    assert content(again) == blank
-    # And once more, so that what an export is named like is no trouble to the next.
-    third = workspace.create_dataset(f"{folder.name} third", unpacked(again, folder / "2", format_), Averages())
-    assert content(third) == content(again)
-    shutil.rmtree(folder)
-    for dataset in (original, again, third):
-        workspace.delete_dataset(dataset.id)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from framedex.annotations import coco_reader
 from framedex.annotations.boxes import Box
+from framedex.annotations.coco import FILE
 from framedex.annotations.folders import is_folder, subfolders
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
@@ -19,6 +20,7 @@ from framedex.annotations.source_lists import SourceClass, SourceImage
 from framedex.core.regular_files import scan
 from framedex.errors import InvalidInput
 
+_PART = re.compile(r"annotations_(.+)\.json")  # as our exports have them beside the file of all images
 _FILE = re.compile(r"(instances|person_keypoints|captions)_(.+)\.json")
 _IN_PART = "_annotations.coco.json"  # as Roboflow exports them
 _FOLDER = "annotations"
@@ -77,6 +79,14 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
                 yield row if isinstance(row, AnnotationProblem) else row._replace(name=each.home + row.name, tags=tags)
         except InvalidInput as error:
             yield problem(each.path, each.path, str(error))
+    names = _names(folder)
+    for name in names if FILE in names else ():
+        if (match := _PART.fullmatch(name)) and (tags := part_tags(match[1])):
+            try:
+                images = (each for each in coco_reader.read_lists(folder / name) if isinstance(each, SourceImage))
+                yield from (ImageLabels(each.name, (), tags=tags) for each in images)
+            except InvalidInput as error:
+                yield problem(name, name, str(error))
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:

@@ -23,7 +23,8 @@ from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.folders import image_finder, list_files_below, stem
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.masks import MOST_PIXELS, bounds_of_mask, mask_of_pixels, pixels_of
-from framedex.annotations.output import AnnotatedImages, Files, boxes_by_image, omissions
+from framedex.annotations.output import IMAGES, AnnotatedImages, Files, boxes_by_image, omissions
+from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape, are_numbers, bounds_of_shape
@@ -42,6 +43,8 @@ _CORNERS = 32  # of the outline of a circle
 _POINTS = "points and lines of labelme, which are not read"
 _FURTHER = "shapes of labelme with flags or a description, which are not read"
 _VERSION = "5.5.0"
+_Outline = list[float] | ObjectShape | tuple[float, float, float, float]
+"""The corners x1, y1, x2, … of a polygon, a mask, or the edges left, top, right and bottom of a box."""
 
 Image = tuple[str, str, dict[str, Any]]
 """The path of a file, the name of its image, and its content."""
@@ -119,7 +122,10 @@ def _is_there(name: str, images_in: Callable[[str], Mapping[str, list[str]]]) ->
 
 
 def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
-    """Yield the true flags of each image as its labels; broken files are problems of its boxes."""
+    """Yield the true flags of each image as its labels, and the part that its folder names, as ``images/train``.
+
+    Broken files are problems of its boxes.
+    """
     for each in _images(folder):
         if not isinstance(each, AnnotationProblem):
             _, name, content = each
@@ -129,8 +135,9 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
                 if isinstance(flags, dict)
                 else []
             )
-            if labels:
-                yield ImageLabels(name, tuple(labels))
+            tags = part_tags(name.removeprefix(IMAGES).partition("/")[0]) if "/" in name else ()
+            if labels or tags:
+                yield ImageLabels(name, tuple(labels), tags=tags)
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
@@ -152,7 +159,7 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
 
 def _boxes(path: str, name: str, content: dict[str, Any]) -> Iterator[Box | AnnotationProblem]:
     size = size_of(content.get("imageWidth"), content.get("imageHeight"))
-    groups: dict[tuple[str, str], list[list[float]]] = {}
+    objects: dict[tuple[str, str], tuple[str, list[_Outline]]] = {}
     for number, shape in enumerate(content["shapes"]):
         place = f"{path}: shape {number}"
         if not isinstance(shape, dict) or not (label := label_of(shape.get("label"))):
@@ -165,21 +172,19 @@ def _boxes(path: str, name: str, content: dict[str, Any]) -> Iterator[Box | Anno
             yield problem(place, label, f"a {kind} is no object", _POINTS)
             continue
         try:
-            outline = _shape(kind, shape)
+            outline = _shape(kind, shape, size)
         except ValueError as error:
             yield problem(place, shape.get("points"), str(error))
             continue
-        if isinstance(outline, list) and shape.get("group_id") is not None:
-            groups.setdefault((label, repr(shape["group_id"])), []).append(outline)
-        else:
-            yield _box(name, label, outline, size, place)
-    for (label, _), polygons in groups.items():
-        text = json.dumps(polygons, separators=(",", ":"))
-        yield _box(name, label, ObjectShape(text), size, f"{path}: {label}")
+        group = shape.get("group_id") if isinstance(outline, list) else None
+        key = place if group is None else repr(group)
+        objects.setdefault((label, key), (place, []))[1].append(outline)
+    for (label, _), (place, outlines) in objects.items():
+        yield _box(name, label, outlines, size, place)
 
 
-def _shape(kind: Any, shape: dict[str, Any]) -> list[float] | ObjectShape | tuple[float, float, float, float]:
-    """Return the outline x1, y1, x2, …, the mask, or the edges left, top, right, bottom of a shape.
+def _shape(kind: Any, shape: dict[str, Any], size: tuple[int, int] | None) -> _Outline:
+    """Return the outline of a shape in an image of a size in pixels.
 
     Raises:
         ValueError: it is malformed, or of a kind that is not known.
@@ -194,7 +199,7 @@ def _shape(kind: Any, shape: dict[str, Any]) -> list[float] | ObjectShape | tupl
         if kind == "circle":
             return _circle(left, top, math.dist(found[:2], found[2:]))
         if kind == "mask":
-            return _mask(shape.get("mask"), left, top)
+            return _mask(shape.get("mask"), left, top, size)
         return min(left, right), min(top, bottom), max(left, right), max(top, bottom)
     if kind not in ("polygon", "rectangle", "rotation", "oriented_rectangle") or len(found) < 6:
         raise ValueError(f"a {kind!r} of {len(pairs)} points is not known")
@@ -206,8 +211,8 @@ def _circle(x: float, y: float, radius: float) -> list[float]:
     return [each for angle in angles for each in (x + radius * math.cos(angle), y + radius * math.sin(angle))]
 
 
-def _mask(text: Any, left: float, top: float) -> ObjectShape:
-    """Return the mask of a PNG file, as pixels of an image that ends with it."""
+def _mask(text: Any, left: float, top: float, size: tuple[int, int] | None) -> ObjectShape:
+    """Return the mask of a PNG file, as pixels of an image of a size; without one, of an image that ends with it."""
     x, y = round(left), round(top)
     try:
         data = base64.b64decode(text or "", validate=True)
@@ -218,19 +223,24 @@ def _mask(text: Any, left: float, top: float) -> ObjectShape:
         read = None
     if read is None or read.ndim != 2 or read.shape != (height, width):
         raise ValueError("'mask' must be a PNG file of one channel in base64, within the image")
-    pixels = np.pad(read > 0, ((y, 0), (x, 0)))
+    height, width = read.shape
+    right, lower = (0, 0) if size is None else (size[0] - x - width, size[1] - y - height)
+    if right < 0 or lower < 0 or (x + width + right) * (y + height + lower) > MOST_PIXELS:
+        raise ValueError(f"'mask' must be within the image, which has at most {MOST_PIXELS:,} pixels")
+    pixels = np.pad(read > 0, ((y, lower), (x, right)))
     return ObjectShape(json.dumps(mask_of_pixels(pixels), separators=(",", ":")))
 
 
 def _box(
     name: str,
     label: str,
-    shape: list[float] | ObjectShape | tuple[float, float, float, float],
+    outlines: list[_Outline],
     size: tuple[int, int] | None,
     place: str,
 ) -> Box | AnnotationProblem:
-    if isinstance(shape, list):
-        shape = ObjectShape(json.dumps([shape], separators=(",", ":")))
+    shape = outlines[0]
+    if isinstance(shape, list):  # so are the others
+        shape = ObjectShape(json.dumps(outlines, separators=(",", ":")))
     if isinstance(shape, ObjectShape):
         bounds, outline = bounds_of_shape(shape), shape
         if bounds is None:
@@ -248,7 +258,8 @@ def _box(
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
     """Write a file beside each image with boxes or labels; return sentences about the data that they cannot hold.
 
-    Labels of whole images are true flags. A table has them with the captions.
+    Labels of whole images are true flags. A table has them with the captions. If the images are divided, each has a
+    file, whose folder is its part.
     """
     inexact = 0
     further = [*(["labels"] if images.with_labels else []), *(["objects"] if images.with_boxes else [])]
@@ -256,7 +267,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
         boxes_of = {name: boxes for name, _, boxes in boxes_by_image(block)} if images.with_boxes else {}
         for row in block.drop_columns([name for name in block.column_names if name == "objects"]).to_pylist():
             name, boxes, flags = row["file_name"], boxes_of.get(row["file_name"], ()), row.get("labels")
-            if not boxes and not flags:
+            if not boxes and not flags and not images.splits:
                 continue
             inexact += sum(_is_other(box) for box in boxes)
             content = {

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.folders import image_finder, is_folder, list_files_below, stem
-from framedex.annotations.masks import bounds_of_mask, mask_of_pixels, pixels_of
+from framedex.annotations.masks import MOST_PIXELS, bounds_of_mask, mask_of_pixels, pixels_of
 from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
@@ -37,7 +37,7 @@ LABEL_MAP = "labelmap.txt"
 """The file with the colours of classes."""
 _IMAGES = ("JPEGImages", "images", "")
 _SUFFIX = ".png"
-_LARGEST, _MOST_PIXELS = 2**28, 2**26  # bytes of a file, pixels of a mask
+_LARGEST = 2**28  # bytes of a file
 _VOID = ((224, 224, 192), (255, 255, 255))
 _CROSSINGS = 10**7  # edges × rows that are looked at together
 _PALETTE = 255
@@ -107,9 +107,9 @@ def _read_names(path: Path, problems: Problems) -> dict[tuple[int, int, int], st
             for number, line in enumerate(file, 1):
                 name, _, rest = line.strip().rpartition("::")[0].rpartition(":") if "::" in line else ("", "", "")
                 colour = rest.split(",")
-                if not line.strip() or line.startswith("#"):
-                    continue
                 if not name or len(colour) != 3 or not all(re.fullmatch(r" *[0-9]{1,9} *", each) for each in colour):
+                    if not line.strip() or line.startswith("#"):
+                        continue
                     problems.add(problem(f"{LABEL_MAP}: line {number}", line, "must be name:red,green,blue::"))
                     continue
                 red, green, blue = (min(int(each), 255) for each in colour)
@@ -129,8 +129,8 @@ def _decode(path: Path) -> tuple[Pixels, dict[int, tuple[int, int, int]]]:
 
     try:
         with Image.open(io.BytesIO(read_bytes(path, _LARGEST)), formats=("PNG",)) as image:
-            if image.width * image.height > _MOST_PIXELS:
-                raise ValueError(f"has more than {_MOST_PIXELS:,} pixels")
+            if image.width * image.height > MOST_PIXELS:
+                raise ValueError(f"has more than {MOST_PIXELS:,} pixels")
             palette = np.array(image.getpalette() or (), np.int64).reshape(-1, 3) if image.mode == "P" else None
             is_single = image.mode in ("1", "L", "P", "I", "I;16")
             read = np.asarray(image if is_single else image.convert("RGB"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-MOST_PIXELS = 2**28
+MOST_PIXELS = 2**27
 """The most pixels of a mask that is read: an array of them takes a byte for each."""
 _OFFSET, _MORE, _SIGN = 48, 0x20, 0x10
 

@@ -1,5 +1,9 @@
-"""Parts of Pascal VOC folders: ``ImageSets/Main/train.txt`` and its kin list the names of images without suffixes."""
+"""Parts of Pascal VOC folders: ``ImageSets/Main/train.txt`` and its kin list the names of images without suffixes.
 
+Folders of masks have them in ``ImageSets/Segmentation``.
+"""
+
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +15,10 @@ from framedex.annotations.voc import homes_of, is_voc
 from framedex.core.regular_files import open_text, scan
 
 XML_FILES = "XML files of Pascal VOC"
-_LISTS = "ImageSets/Main"
+_LISTS = ("ImageSets/Main", "ImageSets/Segmentation")
 _IMAGES = ("JPEGImages", "images")
 _LONGEST = 2**16  # characters of a line
+_PRESENCE = re.compile(r"\s+(?:-?1|0)$")  # whether the class of the list is in the image
 
 
 def find_files(folder: Path) -> list[str]:
@@ -27,16 +32,17 @@ def _lists(folder: Path) -> Iterator[tuple[Path, str, str]]:
     """Yield the path, the part and the folder of the images of each list."""
     for home in (folder, *homes_of(folder)):
         images = next((home / name for name in _IMAGES if is_folder(home / name)), home)
-        try:
-            if not is_folder(home / _LISTS):
+        for lists in (home / each for each in _LISTS):
+            try:
+                if not is_folder(lists):
+                    continue
+                with scan(lists) as entries:
+                    names = sorted(entry.name for entry in entries if entry.name.endswith(".txt"))
+            except OSError:
                 continue
-            with scan(home / _LISTS) as entries:
-                names = sorted(entry.name for entry in entries if entry.name.endswith(".txt"))
-        except OSError:
-            continue
-        for name in names:
-            if (part := part_of(name.removesuffix(".txt"))) is not None:
-                yield home / _LISTS / name, part, images.relative_to(folder).as_posix()
+            for name in names:
+                if (part := part_of(name.removesuffix(".txt"))) is not None:
+                    yield lists / name, part, images.relative_to(folder).as_posix()
 
 
 def read_parts(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
@@ -46,7 +52,7 @@ def read_parts(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
         try:
             with open_text(path) as file:
                 for line in iter(lambda: file.readline(_LONGEST), ""):
-                    if name := line.split(maxsplit=1)[0] if line.strip() else "":
+                    if name := _PRESENCE.sub("", line.rstrip("\n")) if line.strip() else "":
                         yield ImageLabels(f"{home}{name}", (), is_stem=True, tags=(part,))
         except (OSError, UnicodeDecodeError) as error:
             yield problem(path.name, path.name, f"cannot be read: {error}")

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from framedex.annotations.output import FILE_NAME, IMAGES, SPLIT, AnnotatedImages, Files, column
+from framedex.annotations.output import FILE_NAME, IMAGES, SPLIT, AnnotatedImages, Files, column, omissions
 from framedex.annotations.output import OBJECTS as BOXES
 from framedex.annotations.progress import part
 from framedex.core.progress import ShareProgress
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
-from framedex.export.image_names import Names
+from framedex.export.image_names import Names, readable_names
 from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID, SHAPE
 from framedex.export.objects import objects_field
 from framedex.export.single_file import Archive
@@ -55,6 +55,11 @@ def annotation_files(
         return names, write(archive, ExportedImages(contents, names), part(progress, _NAMES_SHARE, 1.0))
 
     return write_files
+
+
+def objects_left_out(contents: ExportContents, columns: Sequence[str], format_: str) -> list[str]:
+    """Return sentences about the values of objects that a format cannot hold, see :func:`omissions`."""
+    return omissions(ExportedImages(contents, readable_names), columns, format_) if contents.with_objects else []
 
 
 class ExportedImages:

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 from framedex.annotations.output import column
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
+from framedex.export.annotation_files import objects_left_out
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
 from framedex.export.file_names import find_repeats, hash_names
 from framedex.export.image_names import Names, readable_names
-from framedex.export.locations import marked_name
+from framedex.export.locations import MAX_BYTES, marked_name
 from framedex.export.object_columns import BBOX, LABEL
 from framedex.export.objects import OBJECTS, objects_field
 from framedex.export.samples import parts_of
@@ -28,6 +29,8 @@ from framedex.export.single_file import Archive
 from framedex.storage.media import Media
 
 FILES = ("train/metadata.jsonl", "train/<name>.jpg")
+LACKING = ("original_id", "confidence", "iscrowd", "truncated", "difficult", "segmentation", "keypoints")
+"""Values of objects that these exports do not hold."""
 _JSON, _PARQUET = "metadata.jsonl", "metadata.parquet"
 _ONLY_PART = "train"
 _PARTS = {"train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation"}
@@ -37,7 +40,7 @@ _OBJECTS = objects_field(pa.schema([LABEL, BBOX]))
 
 
 def write_folder(archive: Archive, contents: ExportContents, progress: ShareProgress) -> tuple[Names, list[str]]:
-    """Write the metadata of each part; return the names of the images and no sentences.
+    """Write the metadata of each part; return the names of the images, and sentences about data left out.
 
     Metadata are lines of JSON, from which readers guess types; with parts, whose types must be equal, and for many
     images a Parquet file. Columns without any value are left out.
@@ -62,7 +65,7 @@ def write_folder(archive: Archive, contents: ExportContents, progress: ShareProg
                 for table in tables:
                     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
                     member.write("".join(lines).encode("utf-8", "replace"))
-    return names, []
+    return names, objects_left_out(contents, LACKING, "Hugging Face")
 
 
 def _write_parquet(member: Any, tables: Iterator[pa.Table], columns: pa.Schema) -> None:
@@ -81,9 +84,10 @@ def _distinct_names(contents: ExportContents, progress: ShareProgress) -> Names:
 
     def names_of(media: Media, block: pa.Table) -> pa.Array:
         names = _flat(media, block)
-        is_shared = np.isin(hash_names(names), hashes).tolist()
+        is_long = pc.greater(pc.binary_length(names), MAX_BYTES).to_numpy(zero_copy_only=False)
+        is_odd = (np.isin(hash_names(names), hashes) | is_long).tolist()
         ids = column(block, "media_id")
-        rows = zip(names.to_pylist(), is_shared, ids.to_pylist(), strict=True)
+        rows = zip(names.to_pylist(), is_odd, ids.to_pylist(), strict=True)
         texts = pa.array([marked_name(name, each) if odd else name for name, odd, each in rows], pa.string())
         part = _ONLY_PART if contents.splits is None else contents.splits.of(ids)
         return pc.binary_join_element_wise(part, texts, "/")

@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 
 from framedex.annotations.progress import part
 from framedex.core.progress import ShareProgress
+from framedex.export.annotation_files import objects_left_out
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
+from framedex.export.huggingface_folder import LACKING
 from framedex.export.images import CopyResult
 from framedex.export.parquet_file import MemberSink
 from framedex.export.samples import Sample, class_names, has_one_label, parts_of, samples
@@ -30,7 +32,7 @@ _TEXT = {"dtype": "string", "_type": "Value"}
 def write_parquet_shards(
     archive: ZipWriter, contents: ExportContents, progress: ShareProgress
 ) -> tuple[CopyResult, list[str]]:
-    """Write the files of each part; return the counts of the images.
+    """Write the files of each part; return the counts of the images, and sentences about data left out.
 
     Columns are ``image`` (its file and its name), ``media_id``, ``label`` if each image has one label, ``labels``,
     ``caption``, ``tags`` and, if there are objects, ``objects`` with ``bbox`` and ``categories``. An export of objects
@@ -59,7 +61,7 @@ def write_parquet_shards(
                 for table in _groups(layout, found, rows if number < count - 1 else own.total):
                     writer.write_table(table)
         done += own.total
-    return copied, []
+    return copied, objects_left_out(contents, LACKING, "Hugging Face")
 
 
 def _bytes_of(contents: ExportContents) -> float:

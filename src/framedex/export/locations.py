@@ -29,7 +29,7 @@ _SCHEME = r"(?s)^.*?://"
 _SUFFIX_LETTERS = 16
 _SUFFIX = rf"\.[^./]{{0,{_SUFFIX_LETTERS}}}$"
 _ID_LETTERS = 8
-_MAX_BYTES = 255
+MAX_BYTES = 255
 """Maximum length of a file or folder name in bytes; file systems reject longer names, so they are cut."""
 _MAX_PATH_BYTES = 2000
 _ROOM = 80  # bytes reserved for an id and a suffix
@@ -137,7 +137,7 @@ def _image_names(media: Media, block: pa.Table) -> pa.Array:
     if not _all_surely_clean(block):
         clean = pc.and_(
             pc.invert(pc.match_substring_regex(path, f"{_UNCLEAN}|{_FURTHER_SOURCE}")),
-            pc.and_(pc.is_null(column(block, "path_raw")), pc.less_equal(pc.binary_length(path), _MAX_BYTES)),
+            pc.and_(pc.is_null(column(block, "path_raw")), pc.less_equal(pc.binary_length(path), MAX_BYTES)),
         )
         other = pc.invert(clean)
         names = pc.replace_with_mask(path, other, _changed_names(block.filter(other)))
@@ -157,7 +157,7 @@ def _all_surely_clean(block: pa.Table) -> bool:
     ends = np.frombuffer(offsets, np.int32)[path.offset : path.offset + len(path) + 1]
     text = np.frombuffer(content, np.uint8)[: ends[-1]]
     lengths = np.diff(ends)
-    if lengths.min() < 1 or lengths.max() > _MAX_BYTES:
+    if lengths.min() < 1 or lengths.max() > MAX_BYTES:
         return False
     first, last = text[ends[:-1]], text[ends[1:] - 1]
     if ((first == _SLASH) | (first == _DOT) | (last == _SLASH)).any():
@@ -172,9 +172,7 @@ def _changed_names(block: pa.Table) -> pa.Array:
     without_scheme = pc.utf8_ltrim(pc.replace_substring_regex(path, _SCHEME, ""), "/")
     shortened = pc.and_(
         pc.and_(pc.is_null(column(block, "path_raw")), pc.invert(pc.match_substring_regex(without_scheme, _UNCLEAN))),
-        pc.and_(
-            pc.not_equal(without_scheme, path), pc.less_equal(pc.binary_length(without_scheme), _MAX_BYTES - _ROOM)
-        ),
+        pc.and_(pc.not_equal(without_scheme, path), pc.less_equal(pc.binary_length(without_scheme), MAX_BYTES - _ROOM)),
     )
     names = pc.if_else(shortened, _with_ids(without_scheme, column(block, "media_id")), None)
     return _completed(names, block, (*LOCATION, "media_id"), _image_name)
@@ -190,7 +188,7 @@ def _image_name(row: Row) -> str:
     path = row["path"]
     parts = [part for part in (path.partition("://")[2] or path).split("/") if part not in ("", ".", "..")]
     name = "/".join(parts)
-    fits = all(len(part.encode()) <= _MAX_BYTES for part in parts) and len(name.encode()) <= _MAX_PATH_BYTES
+    fits = all(len(part.encode()) <= MAX_BYTES for part in parts) and len(name.encode()) <= _MAX_PATH_BYTES
     if name == path and row["path_raw"] is None and fits and not re.match(_FURTHER_SOURCE, path):
         return name
     # Other paths may have been shortened to the same name; the id keeps them distinct.
@@ -209,7 +207,7 @@ def marked_name(name: str, media_id: str) -> str:
 
 
 def _cut(part: str) -> str:
-    return part.encode()[: _MAX_BYTES - _ROOM].decode("utf-8", "ignore")
+    return part.encode()[: MAX_BYTES - _ROOM].decode("utf-8", "ignore")
 
 
 def _by_root(values: Sequence[str | None], block: pa.Table) -> pa.Array:

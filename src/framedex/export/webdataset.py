@@ -12,6 +12,7 @@ from typing import Any
 
 from framedex.annotations.progress import part
 from framedex.core.progress import ShareProgress
+from framedex.export.annotation_files import objects_left_out
 from framedex.export.contents import ExportContents
 from framedex.export.images import CopyResult
 from framedex.export.samples import Sample, class_names, has_captions, has_one_label, parts_of, samples
@@ -22,6 +23,7 @@ _ALL = "data"  # the name of the only part
 _SHARD_BYTES = 512 * 2**20
 _SHARD_SAMPLES = 10_000
 _BLOCK = tarfile.BLOCKSIZE
+_LACKING = ("truncated", "difficult", "segmentation", "keypoints")
 
 
 def write_shards(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[CopyResult, list[str]]:
@@ -40,7 +42,7 @@ def write_shards(archive: ZipWriter, contents: ExportContents, progress: SharePr
             _write_part(archive, name or _ALL, kinds, samples(own, copied, share), opened)
         done += own.total
     notes = [] if kinds.with_class or contents.boxes_only else ["samples have no .cls: not each image has one label"]
-    return copied, notes
+    return copied, notes + objects_left_out(contents, _LACKING, "WebDataset")
 
 
 class _Kinds:
