@@ -230,7 +230,7 @@ def test_roots__uploads(workspace: Workspace, tmp_path: Path, root: Path) -> Non
 def coco(folder: Path) -> str:
     """Return a COCO file with a box in the first image of a folder."""
     box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}
-    image = {"id": 1, "file_name": first_of(folder).name, "width": 99, "height": 99}
+    image = {"id": 1, "file_name": first_of(folder).name}
     return json.dumps({"images": [image], "annotations": [box], "categories": [{"id": 1, "name": "cat"}]})
 
 
