@@ -21,7 +21,6 @@ from framedex.cli.options import (
 )
 from framedex.cli.output import print_json, print_table, say
 from framedex.core.counts import counted
-from framedex.core.delimited import named_rows
 from framedex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -199,6 +198,7 @@ def _values_in(path: Path, *, are_numbers: bool) -> dict[str, Any]:
     Raises:
         InvalidInput: the file cannot be read, has not both columns, or names an image twice.
     """
+    from framedex.core.delimited import named_rows
 
     def check(_path: Path, names: Sequence[str]) -> None:
         if missing := {"media_id", "value"} - set(names):

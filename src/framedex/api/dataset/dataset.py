@@ -157,7 +157,7 @@ class Dataset(
 
         Examples:
             >>> ds.skipped
-            {'other files (.txt)': 1, 'other files (.csv)': 1}
+            {'other files (.txt)': 1}
         """
         return dict(open_media(self._context, self.id).generation.summary.skipped)
 
