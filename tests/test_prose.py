@@ -79,7 +79,17 @@ _FORMAT = "each format of annotations has it"
 _LAYERS = "the operation on tables, and the one on a dataset that calls it"
 SHARED = {
     **dict.fromkeys(
-        ("find_files", "has_boxes", "read_boxes", "read_labels", "read_lists", "read_parts", "write"), _FORMAT
+        (
+            "find_files",
+            "has_boxes",
+            "label_file_finder",
+            "read_boxes",
+            "read_labels",
+            "read_lists",
+            "read_parts",
+            "write",
+        ),
+        _FORMAT,
     ),
     **dict.fromkeys(("create_tag", "delete_tag", "rename_tag", "delete_field", "rename_field"), _LAYERS),
     **dict.fromkeys(("list_exports", "list_snapshots", "list_tasks"), _LAYERS),

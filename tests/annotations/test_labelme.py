@@ -163,7 +163,6 @@ def test_dataset__of_labelme(workspace: Workspace, tmp_path: Path) -> None:
     assert dataset.layout == ["read: JSON files of labelme"]
     assert dataset.objects.to_arrow(["label"])["label"].to_pylist() == ["cat"]
     assert [(each.count, each.reason) for each in dataset.problems] == [
-        (1, "other files (.json)"),
         (1, "points and lines of labelme, which are not read"),
     ]
 

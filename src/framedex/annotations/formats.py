@@ -55,6 +55,8 @@ class AnnotationFormat:
             *read_boxes* takes, or else *read_labels*.
         has_boxes: returns whether a folder is in this format, if *read_boxes* takes folders.
         shown: a description of the format's file or folder of boxes, for messages.
+        label_file_finder: returns, for a folder in this format, a function that says whether a path within it is that
+            of one of many files of annotations that are read.
         find_files: returns what a folder has of this format, as paths within it or in words, for messages; by default
             the files of labels and boxes.
     """
@@ -68,6 +70,7 @@ class AnnotationFormat:
     read_lists: ReadLists | None = None
     has_boxes: Callable[[Path], bool] = lambda _folder: False
     find_files: Callable[[Path], Iterable[str]] | None = None
+    label_file_finder: Callable[[Path], Callable[[str], bool]] | None = None
 
     def files_in(self, folder: Path) -> list[str]:
         """Return what a folder has of this format, as paths within it or in words."""
@@ -138,6 +141,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=voc.read_boxes,
         has_boxes=voc.is_voc,
         find_files=voc_parts.find_files,
+        label_file_finder=voc.label_file_finder,
     ),
     AnnotationFormat(
         "yolo",
@@ -147,6 +151,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_lists=yolo.read_lists,
         has_boxes=yolo.is_yolo,
         find_files=yolo_parts.find_files,
+        label_file_finder=yolo.label_file_finder,
     ),
     AnnotationFormat(
         "yolo-parts",
@@ -202,6 +207,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=labelme.read_boxes,
         has_boxes=labelme.is_labelme,
         find_files=labelme.find_files,
+        label_file_finder=labelme.label_file_finder,
     ),
     AnnotationFormat(
         "masks",
@@ -209,6 +215,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         read_boxes=mask_images.read_boxes,
         has_boxes=mask_images.has_masks,
         find_files=mask_images.find_files,
+        label_file_finder=mask_images.label_file_finder,
     ),
 )
 """Built-in formats, in reading order."""

@@ -75,6 +75,11 @@ def _files(folder: Path) -> Iterator[str]:
         return
 
 
+def label_file_finder(folder: Path) -> Callable[[str], bool]:
+    """Return a function that says whether a path within a folder is that of a file of labelme."""
+    return lambda path: path.endswith(_SUFFIX) and is_labelme_file(folder / path)
+
+
 def is_labelme_file(path: Path) -> bool:
     """Return whether a JSON file begins as one of labelme.
 

@@ -64,6 +64,11 @@ def find_files(folder: Path) -> list[str]:
     return [f"masks in {(home / _CLASSES).relative_to(folder).as_posix()}" for home in _homes(folder)]
 
 
+def label_file_finder(_folder: Path) -> Callable[[str], bool]:
+    """Return a function that says whether a path within a folder is that of a list of classes of masks."""
+    return lambda path: path.rpartition("/")[2] == LABEL_MAP
+
+
 # Reading
 
 

@@ -130,6 +130,19 @@ def find_box_sources(
     return [BoxSource(path, each, loose, allowed) for each, path in paths if path is not None]
 
 
+def annotation_file_finder(folder: str, names: Collection[str], boxes: Sequence[BoxSource]) -> Callable[[str], bool]:
+    """Return a function that says whether a path within a folder is that of a file of annotations that is read.
+
+    Args:
+        folder: the folder.
+        names: the paths of files that were read, as ``sources`` of annotations has them.
+        boxes: the sources of boxes in the folder.
+    """
+    known = frozenset(names)
+    finders = [each.format.label_file_finder(Path(folder)) for each in boxes if each.format.label_file_finder]
+    return lambda path: path in known or any(is_read(path) for is_read in finders)
+
+
 def resolve_box_sources(
     boxes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], allowed: AllowedFolders | None = None
 ) -> list[BoxSource]:

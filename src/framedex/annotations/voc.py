@@ -73,6 +73,11 @@ def homes_of(folder: Path) -> list[Path]:
     return [*found, *(inner for each in found if each.name == _DEVKIT for inner in subfolders(each))]
 
 
+def label_file_finder(_folder: Path) -> Callable[[str], bool]:
+    """Return a function that says whether a path within a folder is that of a file of VOC: of each XML file."""
+    return lambda path: path.endswith(_SUFFIX)
+
+
 def _has_xml(folder: Path) -> bool:
     try:
         with scan(folder) as entries:

@@ -10,7 +10,7 @@ a line ``class 0.5 0.5 1 1`` is a label.
 import json as plain_json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -181,16 +181,16 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
 
 def _boxes_below(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
     shape = keypoint_shape_of(folder)
-    names, images_in, n_files = class_names_of(folder), image_finder(os.fspath(folder)), 0
+    names, is_label_file, n_files = class_names_of(folder), label_file_finder(folder), 0
     labels = {number: label_of(name) for number, name in (names or {}).items()}
     if not names:
         raise InvalidInput(f"{os.fspath(folder)!r} has no names of classes: {WANTED} must have them")
     try:
         for path in list_files_below(os.fspath(folder), _SUFFIX):
+            if not is_label_file(path):
+                continue
             directory, stem_ = os.path.split(path.removesuffix(_SUFFIX))
             images = replace_folder(directory, {_LABELS: _IMAGES})
-            if (images is None and stem_ not in images_in(directory)) or holds_class_names(path):
-                continue
             n_files += 1
             image = os.path.join(directory if images is None else images, stem_)  # noqa: PTH118 - names may be any bytes
             yield from without_problems(_boxes(folder, path, image, labels, shape), problems)
@@ -200,6 +200,19 @@ def _boxes_below(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
         raise InvalidInput(
             f"{os.fspath(folder)!r} holds no YOLO labels: text files below 'labels', or beside images of their names"
         )
+
+
+def label_file_finder(folder: Path) -> Callable[[str], bool]:
+    """Return a function that says whether a path within a folder is that of a label file."""
+    images_in = image_finder(os.fspath(folder))
+
+    def is_label_file(path: str) -> bool:
+        if not path.endswith(_SUFFIX) or holds_class_names(path):
+            return False
+        directory, stem_ = os.path.split(path.removesuffix(_SUFFIX))
+        return replace_folder(directory, {_LABELS: _IMAGES}) is not None or stem_ in images_in(directory)
+
+    return is_label_file
 
 
 def _boxes(

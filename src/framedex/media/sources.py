@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -91,11 +91,15 @@ class FolderSource(Source):
     Hidden files and folders are skipped, and folders that systems make. Links are followed; each folder is entered
     once, so that loops end, and by its own path where it has one below the root. Folders outside of the allowed ones
     are not entered. Files whose suffix names no other kind of file are images if they begin like one.
+
+    Attributes:
+        is_annotation: whether a path below the root is that of a file of annotations, which is none of the other files.
     """
 
     root: str
     skipped: Skipped = field(default_factory=Skipped)
     allowed: AllowedFolders | None = None
+    is_annotation: Callable[[str], bool] = field(default=lambda _path: False, repr=False, compare=False)
 
     def items(self) -> Iterator[Item]:
         """Yield the files."""
@@ -181,6 +185,8 @@ class FolderSource(Source):
     def _sort_others(self, folder: str, files: list[str], others: list[str]) -> None:
         """Sort files without the suffix of an image or a video by their content, where the suffix says nothing."""
         for name in sorted(others):
+            if self.is_annotation(self._shown(folder, name)):
+                continue
             head = b"" if says_kind(name) else _head(os.path.join(folder, name))  # noqa: PTH118
             if _is_image(head):
                 files.append(name)
@@ -561,10 +567,12 @@ def open_source(source: str | os.PathLike[str], allowed: AllowedFolders | None =
         exists = path.exists()
     except OSError as error:
         raise InvalidInput(f"cannot read {str(path)!r}: {error.strerror}") from error
+    if not exists:
+        lists = ", ".join(LIST_SUFFIXES)
+        what = f"a folder, an image, a video, an archive (.zip, .tar, .tgz) or a list ({lists})"
+        raise InvalidInput(f"there is nothing at {str(path)!r}; a source is {what}")
     suffixes = ", ".join(sorted(IMAGE_SUFFIXES)), ", ".join(sorted(VIDEO_SUFFIXES))
     what = f"a folder, an image ({suffixes[0]}), a video ({suffixes[1]}) or a list ({', '.join(LIST_SUFFIXES)})"
-    if not exists:
-        raise InvalidInput(f"there is nothing at {str(path)!r}; a source is {what}")
     raise InvalidInput(f"{str(path)!r} is not {what}")
 
 

@@ -501,3 +501,23 @@ def test_hostile__links_and_many_boxes(workspace: Workspace, tmp_path: Path) -> 
     assert (len(index.find("1.jpg", (160, 120))), index.find("2.jpg", (160, 120))) == (10_000, [])
     refused = read_box_index(find_box_sources(folder, allowed=AllowedFolders((folder,))))
     assert (len(refused), refused.problems.count) == (0, 1)
+
+
+def test_files_of_annotations__are_no_other_files(workspace: Workspace, tmp_path: Path) -> None:
+    """Files of annotations that are read are not counted as left out; a note beside them is."""
+    for name in ("images/a.png", "voc/JPEGImages/b.png", "c.png"):
+        write(tmp_path / "all" / name, photo(len(name)))
+    texts = {
+        "data.yaml": "names: [cat]\n",
+        "labels/a.txt": "0 0.5 0.5 0.2 0.2\n",
+        "voc/Annotations/b.xml": "<annotation><filename>b.png</filename></annotation>",
+        "c.json": '{"shapes": [], "shape_type": null, "imagePath": "c.png"}',
+        "notes.txt": "of the photographer",
+        "other.json": "{}",
+    }
+    for name, text in texts.items():
+        (tmp_path / "all" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "all" / name).write_text(text)
+    dataset = workspace.create_dataset("d", tmp_path / "all", "gist")
+    left_out = [example for each in dataset.problems for example in each.examples]
+    assert sorted(left_out) == ["notes.txt", "other.json"]

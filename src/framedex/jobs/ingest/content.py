@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import Problems
-from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations, resolve_box_sources
+from framedex.annotations.sources import (
+    BoxSource,
+    annotation_file_finder,
+    find_box_sources,
+    read_annotations,
+    resolve_box_sources,
+)
 from framedex.core.allowed_folders import AllowedFolders, each_within
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.counts import counted
@@ -216,12 +222,13 @@ def _open_files(
     """Open a folder, an image, a video or a list file."""
     files = _open_remote_list(path, allowed) or open_source(path, allowed)
     check_not_empty(files, path)
-    is_folder = isinstance(files, FolderSource)
-    if is_folder:
+    boxes: tuple[BoxSource, ...] = ()
+    if isinstance(files, FolderSource):
         annotations = read_annotations(files.root, allowed, class_folders=class_folders)
+        boxes = tuple(find_box_sources(files.root, allowed=allowed))
+        files.is_annotation = annotation_file_finder(files.root, annotations.sources, boxes)
     else:
         annotations = _list_annotations(files) if isinstance(files, ListSource | RemoteSource) else Annotations()
-    boxes = tuple(find_box_sources(files.root, allowed=allowed)) if is_folder else ()
     config: dict[str, Any] = {"kind": _KINDS.get(type(files), "list"), "path": _absolute(path)}
     if class_folders is not None:
         config["class_folders"] = class_folders
