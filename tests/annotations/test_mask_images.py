@@ -96,6 +96,15 @@ def test_read__black_and_white(tmp_path: Path, make: Any) -> None:
     assert (pixels(found[0]) == (CLASSES == 1)).all()
 
 
+def test_read__smoothed_edges(tmp_path: Path) -> None:
+    """Colours of smoothed edges are no classes: they are counted once for a file, and the classes are read."""
+    classes = np.zeros((90, 90, 3), np.uint8)
+    classes[:40], classes[40:, :80] = CAT, np.arange(80, dtype=np.uint8)[:, None] * [0, 1, 2]
+    found, problems = read(place(tmp_path, Image.fromarray(classes)))
+    assert [(box.label, box.width, box.height) for box in found] == [("cat", 90, 40)]
+    assert [each.kind for each in problems.sample] == ["masks with colours of no class"]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "told"),
     [

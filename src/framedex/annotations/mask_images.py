@@ -43,6 +43,8 @@ _CROSSINGS = 10**7  # edges × rows that are looked at together
 _PALETTE = 255
 _MOST_SIDE = 2**15  # pixels
 Pixels = npt.NDArray[np.int32]
+_OTHER_COLOURS = "masks with colours of no class"
+_MOST_UNNAMED = 64  # classes of a mask without a list of names; more colours are those of an image
 _NO_NAMES = "classes of masks without a name, which are called by their number"
 
 
@@ -179,13 +181,16 @@ def _boxes(
     except (OSError, ValueError) as error:
         objects = None
         yield problem(f"{_OBJECTS}/{path}", os.path.basename(path), str(error))  # noqa: PTH119
-    labels: dict[int, str] = {}
-    for value in np.unique(classes[classes > 0]).tolist():
-        found = names.get(colours.get(value, (-1, -1, -1)))
-        labels[value] = found or str(value)
-        if found is None:
-            reason = f"{LABEL_MAP} has no class of the colour {colours.get(value)}"
-            yield AnnotationProblem(place, str(value), reason, _NO_NAMES)
+    values = np.unique(classes[classes > 0]).tolist()
+    labels = {value: names.get(colours.get(value, (-1, -1, -1)), "") for value in values}
+    unnamed = [value for value, label in labels.items() if not label]
+    if len(unnamed) > (0 if names else _MOST_UNNAMED):
+        reason = f"are not in {LABEL_MAP}, and belong to nothing; smoothed edges and images have such"
+        yield AnnotationProblem(place, counted(len(unnamed), "colours"), reason, _OTHER_COLOURS)
+        labels = {value: label for value, label in labels.items() if label}
+    for value in labels.keys() & set(unnamed):
+        labels[value] = str(value)
+        yield AnnotationProblem(place, str(value), f"there is no {LABEL_MAP} with names of classes", _NO_NAMES)
     size = (classes.shape[1], classes.shape[0])
     for value, label in labels.items():
         of_class = classes == value
