@@ -12,7 +12,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.create import create
 from framedex.jobs.ingest.content import FilesInput
 from framedex.jobs.ingest.vectors import open_vectors
-from framedex.media.sources import open_source
+from framedex.media.open_sources import open_source
 from framedex.records import DatasetStatus, EmbeddingConfig
 from framedex.settings import Settings
 from framedex.storage import datasets

@@ -13,7 +13,9 @@ import pytest
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_image, is_video
 from framedex.errors import InvalidInput
-from framedex.media.sources import FolderSource, Item, ListSource, check_not_empty, open_source, read_list
+from framedex.media.list_sources import ListSource, read_list
+from framedex.media.open_sources import check_not_empty, open_source
+from framedex.media.sources import FolderSource, Item
 from tests.image_files import encode, photo
 
 linux_names = pytest.mark.skipif(sys.platform != "linux", reason="the file system does not take any bytes for a name")

@@ -11,7 +11,7 @@ from framedex.api.dataset import Dataset
 from framedex.api.workspace import Workspace
 from framedex.errors import Conflict, InvalidInput, MissingDependency, NotFound, Unavailable
 from framedex.media.files import allowed_folders
-from framedex.media.sources import open_source
+from framedex.media.open_sources import open_source
 from framedex.records import DatasetStatus, TaskType
 from framedex.storage import task_rows
 from framedex.storage.dataset_origins import FolderOrigin, folder_origins

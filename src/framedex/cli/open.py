@@ -65,7 +65,7 @@ def _images(folders: Sequence[str], home: Path) -> Path:
         Forbidden: it is in no allowed folder.
     """
     from framedex.media.files import allowed_folders
-    from framedex.media.sources import check_not_empty, open_source
+    from framedex.media.open_sources import check_not_empty, open_source
     from framedex.settings import load_settings, user_path
 
     if len(folders) != 1:

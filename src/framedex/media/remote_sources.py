@@ -24,8 +24,9 @@ from framedex.core.left_out import HIDDEN_FILES, MASK_FILES, MASK_PATTERN, SYSTE
 from framedex.core.skipped import EXAMPLES, Skipped
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.errors import CannotDecode, InvalidInput
+from framedex.media.list_sources import LIST_SUFFIXES, ListRow, read_list
 from framedex.media.remote import ODD_KEY, SCHEME, ObjectStore, invalid_uri, split_uri
-from framedex.media.sources import LIST_SUFFIXES, Item, ListRow, Source, read_list
+from framedex.media.sources import Item, Source
 
 _HIDDEN = r"(^|/)\."
 _OTHER_ROWS = "rows that are no s3:// URIs or relative paths of objects"

@@ -14,7 +14,7 @@ from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
 from framedex.core.table_rows import python_values
 from framedex.errors import InvalidInput
-from framedex.media.sources import ListRow, ListSource, list_columns
+from framedex.media.list_sources import ListRow, ListSource, list_columns
 from framedex.settings import user_path
 
 _ROWS = 4096

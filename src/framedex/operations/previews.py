@@ -30,9 +30,7 @@ from framedex.jobs.ingest.vectors import is_vector_file
 from framedex.media.archives import archive_path
 from framedex.media.files import allowed_folders
 from framedex.media.held_images import HeldImages, held_images
-from framedex.media.remote import SCHEME
-from framedex.media.row_sources import as_table, path_column
-from framedex.media.sources import (
+from framedex.media.list_sources import (
     LIST_SUFFIXES,
     PARQUET,
     ListColumns,
@@ -43,6 +41,8 @@ from framedex.media.sources import (
     read_list,
     text_columns,
 )
+from framedex.media.remote import SCHEME
+from framedex.media.row_sources import as_table, path_column
 from framedex.records import ColumnUse, PreviewColumn, Problem, SourcePreview
 from framedex.settings import Settings, user_path
 

@@ -12,7 +12,8 @@ from framedex.encoders import Encoder, Preparation
 from framedex.encoders.gist import Gist
 from framedex.jobs.ingest.decoding import DecodedFile, FileDecoder, Places
 from framedex.media.frame_sampling import EVERY_SECOND
-from framedex.media.sources import Item, open_source
+from framedex.media.open_sources import open_source
+from framedex.media.sources import Item
 from framedex.settings import Settings
 from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
 from tests.image_files import flat, photo, write

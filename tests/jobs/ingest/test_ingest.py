@@ -20,7 +20,7 @@ from framedex.jobs.ingest import ingest as ingest_module
 from framedex.jobs.ingest.in_processes import CHUNK
 from framedex.jobs.ingest.ingest import Ingested, ingest
 from framedex.jobs.ingest.placement import SourcePlacement
-from framedex.media.sources import open_source
+from framedex.media.open_sources import open_source
 from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.id_index import IdIndex

@@ -30,6 +30,8 @@ from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_fi
 from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_vectors
 from framedex.media.files import allowed_folders, object_store
 from framedex.media.held_images import HeldImages, held_images, path_pairs
+from framedex.media.list_sources import LIST_SUFFIXES, ListRow, ListSource, read_list
+from framedex.media.open_sources import check_not_empty, open_source
 from framedex.media.remote import invalid_uri, is_remote
 from framedex.media.remote_sources import RemoteSource, open_remote, open_remote_rows
 from framedex.media.row_sources import (
@@ -43,17 +45,7 @@ from framedex.media.row_sources import (
     path_column,
     rows_of_table,
 )
-from framedex.media.sources import (
-    LIST_SUFFIXES,
-    FileSource,
-    FolderSource,
-    ListRow,
-    ListSource,
-    Source,
-    check_not_empty,
-    open_source,
-    read_list,
-)
+from framedex.media.sources import FileSource, FolderSource, Source
 from framedex.records import EmbeddingConfig
 from framedex.settings import Settings, user_path
 from framedex.storage.layout import Layout
