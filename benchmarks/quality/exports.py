@@ -1,13 +1,16 @@
-"""Exports in the loaders of other tools: pycocotools, torchvision and Ultralytics, each in an environment of its own.
+"""Exports in the loaders of other tools and in trainings, each tool in an environment of its own.
 
 Two annotated folders (YOLO and VOC) and a COCO file with outlines, masks, key points and captions, made from the first,
-are read, exported in COCO, VOC and YOLO, and opened. Ids, names, order and numbers are compared with the sources.
+are read, exported in COCO, VOC and YOLO, and opened by pycocotools, torchvision, Ultralytics, datumaro (by which CVAT
+imports) and FiftyOne's importers. Ids, names, order and numbers are compared with the sources. A detector of
+Ultralytics and one of torchvision are trained on an export for 200 steps: no warning, and a loss that falls.
 """
 
 import json
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from framedex.annotations.class_names import read_class_names
 
 SPLIT = {"train": 0.8, "val": 0.2}
 _SCRIPT = Path(__file__).resolve().parent / "exports_workers.py"
+TOOLS = ("pycocotools", "torchvision", "ultralytics", "datumaro", "fiftyone")
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
@@ -51,7 +55,7 @@ def main() -> None:
     """Compare, print and write; the exit status is 1 if something differs."""
     options = arguments(__doc__).parse_args()
     folder = require(options.data, "annotated")
-    pythons = {name: environment(options.peers, name) for name in ("pycocotools", "torchvision", "ultralytics")}
+    pythons = {name: environment(options.peers, name) for name in TOOLS}
     checks = Checks()
     with tempfile.TemporaryDirectory(prefix="bench-exports-") as work:
         made = make_coco(folder / "coco-yolo", Path(work) / "coco")
@@ -60,6 +64,9 @@ def main() -> None:
             for name, source in sources.items():
                 dataset = workspace.create_dataset(name, source, encoder="gist")
                 compare(checks, name, source, dataset, Path(work) / "out" / name, pythons)
+                compare_importers(checks, name, dataset, Path(work) / "importers" / name, pythons)
+                if name == "coco-yolo":
+                    train(checks, name, dataset, Path(work) / "trained", pythons)
     checks.print()
     wrong = [row for row in checks.rows if not row[-1]]
     for source, tool, subject, expected, found, _ in wrong:
@@ -107,6 +114,27 @@ def compare(checks: Checks, name: str, source: Path, dataset: Dataset, out: Path
         checks.add(name, "Ultralytics", f"{folder}: boxes", objects, boxes)
         if "outlines" in options:
             checks.add(name, "Ultralytics", f"{folder}: outlines", objects, parts["train"]["outlines"])
+
+
+def compare_importers(checks: Checks, name: str, dataset: Dataset, out: Path, pythons: dict[str, Path]) -> None:
+    """Export a dataset and compare images and boxes of each class with those that importers read."""
+    expected = dict(Counter(dataset.objects.to_arrow(["label"])["label"].to_pylist()))
+    for format_ in ("coco", "voc", "yolo"):
+        for tool in ("datumaro", "fiftyone"):
+            read = _run(pythons[tool], f"{tool}_{format_}", _unpacked(dataset, out / f"{tool}-{format_}", format_))
+            checks.add(name, tool, f"{format_}: images", dataset.count(), read["images"])
+            checks.add(name, tool, f"{format_}: boxes of each class", expected, read["boxes"])
+
+
+def train(checks: Checks, name: str, dataset: Dataset, out: Path, pythons: dict[str, Path]) -> None:
+    """Train a detector of Ultralytics and one of torchvision on an export."""
+    for tool, task, format_ in (
+        ("ultralytics", "train_ultralytics", "yolo"),
+        ("torchvision", "train_ssdlite", "coco"),
+    ):
+        read = _run(pythons[tool], task, _unpacked(dataset, out / tool, format_))
+        for key, expected in {"enough steps": True, "the loss falls": True, "warnings": []}.items():
+            checks.add(name, tool, f"training: {key}", expected, read[key])
 
 
 def make_coco(source: Path, folder: Path) -> Path:

@@ -4,9 +4,13 @@ Each task runs in the environment of its tool, so the tools are imported within 
 """
 
 import json
+import logging
+import math
 import os
 import sys
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,8 +132,184 @@ def ultralytics(folder: Path) -> Answer:
     return {"names": {int(number): name for number, name in data["names"].items()}, "parts": parts}
 
 
+def datumaro_coco(folder: Path) -> Answer:
+    """Read a COCO export by datumaro, with which CVAT imports."""
+    return _by_datumaro(folder / "annotations.json", "coco_instances")
+
+
+def datumaro_voc(folder: Path) -> Answer:
+    """Read a VOC export by datumaro, in the folders of the VOC data sets."""
+    for name, target in {"JPEGImages": "images", "Annotations": "annotations"}.items():
+        (folder / name).symlink_to(folder / target)
+    return _by_datumaro(folder, "voc_detection")
+
+
+def datumaro_yolo(folder: Path) -> Answer:
+    """Read a YOLO export by datumaro."""
+    return _by_datumaro(folder, "yolo_ultralytics")
+
+
+def _by_datumaro(path: Path, format_: str) -> Answer:
+    import datumaro  # type: ignore[import-not-found, unused-ignore]
+
+    dataset = datumaro.Dataset.import_from(str(path), format_)
+    names = [each.name for each in dataset.categories()[datumaro.AnnotationType.label].items]
+    boxes: Counter[str] = Counter()
+    images = 0
+    for item in dataset:
+        images += 1
+        # An outline or a mask is an annotation beside its box, in the same group.
+        shapes = [each for each in item.annotations if each.type is not datumaro.AnnotationType.label]
+        seen = {(each.group or -number, each.label) for number, each in enumerate(shapes, 1)}
+        boxes.update(names[label] for _, label in seen)
+    return {"images": images, "boxes": dict(boxes)}
+
+
+def fiftyone_coco(folder: Path) -> Answer:
+    """Read a COCO export by FiftyOne's importer, without its database."""
+    _without_server()
+    from fiftyone.utils import coco  # type: ignore[import-not-found, unused-ignore]
+
+    files = {"data_path": str(folder), "labels_path": str(folder / "annotations.json")}
+    return _by_fiftyone(coco.COCODetectionDatasetImporter(**files, label_types="detections"))
+
+
+def fiftyone_voc(folder: Path) -> Answer:
+    """Read a VOC export by FiftyOne's importer, without its database."""
+    _without_server()
+    from fiftyone.utils import voc  # type: ignore[import-not-found, unused-ignore]
+
+    files = {"data_path": str(folder / "images"), "labels_path": str(folder / "annotations")}
+    return _by_fiftyone(voc.VOCDetectionDatasetImporter(**files))
+
+
+def fiftyone_yolo(folder: Path) -> Answer:
+    """Read a YOLO export by FiftyOne's importer, without its database."""
+    _without_server()
+    from fiftyone.utils import yolo  # type: ignore[import-not-found, unused-ignore]
+
+    return _by_fiftyone(yolo.YOLOv5DatasetImporter(str(folder), yaml_path=str(folder / "data.yaml"), split="train"))
+
+
+def _without_server() -> None:
+    os.environ.update({"FIFTYONE_DATABASE_URI": "mongodb://127.0.0.1:9", "FIFTYONE_DO_NOT_TRACK": "true"})
+
+
+def _by_fiftyone(reader: Any) -> Answer:
+    boxes: Counter[str] = Counter()
+    images = 0
+    with reader:
+        for _, _, labels in reader:
+            images += 1
+            found = labels.get("detections") if isinstance(labels, dict) else labels
+            boxes.update(each.label for each in (found.detections if found else ()))
+    return {"images": images, "boxes": dict(boxes)}
+
+
+class _Warnings(logging.Handler):
+    """The texts that a library logs as warnings or worse, or that name themselves so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING or "warning" in text.casefold():
+            self.texts.append(text)
+
+
+def train_ultralytics(folder: Path) -> Answer:
+    """Train YOLO11 nano from random weights on a YOLO export: :data:`STEPS` steps of eight images."""
+    declare_operators()
+    os.environ |= {"YOLO_CONFIG_DIR": str(Path.cwd()), "YOLO_AUTOINSTALL": "false", "YOLO_OFFLINE": "true"}
+    from ultralytics import YOLO  # type: ignore[import-not-found, unused-ignore]
+    from ultralytics.utils import LOGGER  # type: ignore[import-not-found, unused-ignore]
+
+    heard = _Warnings()
+    LOGGER.addHandler(heard)
+    losses: list[float] = []
+    model = YOLO("yolo11n.yaml")
+    model.add_callback("on_train_batch_end", lambda trainer: losses.append(float(trainer.loss_items.sum())))
+    images = len([each for each in (folder / "images").rglob("*") if each.is_file()])
+    with warnings.catch_warnings(record=True) as others:
+        warnings.simplefilter("always")
+        model.train(
+            data=str(folder / "data.yaml"), epochs=-(-STEPS // (images // 8)), batch=8, imgsz=160, workers=0,
+            device="cpu", amp=False, val=False, plots=False, save=False, warmup_epochs=0, optimizer="AdamW", lr0=1e-3,
+            project=str(Path.cwd()), deterministic=True, seed=0, mosaic=0.0,
+        )  # fmt: skip
+    return _training(losses, [*heard.texts, *_texts(others)])
+
+
+def train_ssdlite(folder: Path) -> Answer:
+    """Train torchvision's SSDlite from random weights on a COCO export: :data:`STEPS` steps of four images."""
+    declare_operators()
+    import torch
+    from torchvision.datasets import CocoDetection, wrap_dataset_for_transforms_v2
+    from torchvision.models.detection import ssdlite320_mobilenet_v3_large
+    from torchvision.transforms.v2.functional import to_dtype, to_image
+
+    torch.manual_seed(0)
+    with warnings.catch_warnings(record=True) as others:
+        warnings.simplefilter("always")
+        plain = CocoDetection(str(folder), str(folder / "annotations.json"))
+        wrapped = wrap_dataset_for_transforms_v2(plain, target_keys=("boxes", "labels"))
+        pairs = []
+        for image, target in wrapped:
+            boxes = target.get("boxes")
+            pairs.append(
+                (
+                    to_dtype(to_image(image), torch.float32, scale=True),
+                    {
+                        "boxes": torch.zeros((0, 4)) if boxes is None else boxes.as_subclass(torch.Tensor),
+                        "labels": torch.zeros(0, dtype=torch.int64) if boxes is None else target["labels"],
+                    },
+                )
+            )
+        classes = 1 + max(plain.coco.getCatIds())
+        model = ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=classes).train()
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+        losses = []
+        for step in range(STEPS):
+            batch = [pairs[(4 * step + place) % len(pairs)] for place in range(4)]
+            loss = sum(model([image for image, _ in batch], [target for _, target in batch]).values())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss))
+    return _training(losses, _texts(others))
+
+
+def _training(losses: list[float], texts: list[str]) -> Answer:
+    """Return the number of steps, whether the loss is finite and falls, and the distinct warnings."""
+    quarter = len(losses) // 4
+    falls = all(map(math.isfinite, losses)) and sum(losses[-quarter:]) < sum(losses[:quarter])
+    return {"enough steps": len(losses) >= STEPS, "the loss falls": falls, "warnings": sorted(set(texts))}
+
+
+def _texts(found: list[warnings.WarningMessage]) -> list[str]:
+    return [str(each.message) for each in found]
+
+
+STEPS = 200
+"""Steps of each training."""
 TASKS: dict[str, Callable[[Path], Answer]] = {
-    each.__name__: each for each in (pycocotools, torchvision_coco, torchvision_voc, ultralytics)
+    each.__name__: each
+    for each in (
+        pycocotools,
+        torchvision_coco,
+        torchvision_voc,
+        ultralytics,
+        datumaro_coco,
+        datumaro_voc,
+        datumaro_yolo,
+        fiftyone_coco,
+        fiftyone_voc,
+        fiftyone_yolo,
+        train_ultralytics,
+        train_ssdlite,
+    )
 }
 
 
