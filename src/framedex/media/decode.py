@@ -5,6 +5,7 @@ import logging
 import re
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -22,7 +23,14 @@ from framedex.media.decoded_image import DecodedImage, check_size, reduced, subs
 from framedex.media.display_range import Range, scaled, shown_range
 from framedex.media.file_ends import check_end, check_strips
 from framedex.media.file_kinds import UNIDENTIFIED, file_kind
-from framedex.media.value_images import check_values, decode_dicom, decode_tiff
+from framedex.media.value_images import (
+    DEEP_WEIGHT,
+    check_values,
+    decode_deep,
+    decode_dicom,
+    decode_tiff,
+    deep_kind,
+)
 
 _GIF_PIXELS_PER_BYTE = 2731
 _BITS = {"RGB": 24, "L": 8}  # of a pixel, by the order of bands; all others have at least one
@@ -268,10 +276,17 @@ def _decode_other(
             if detail is not None and width * height >= _LARGE:
                 factor = _reduction(min(width, height), 2 * detail)
                 image.draft(None, (width // factor, height // factor))  # JPEGs only
-            with reserve_pixels(budget, image.width * image.height):
+            deep = deep_kind(image, data)
+            with reserve_pixels(budget, image.width * image.height * (1 if deep is None else DEEP_WEIGHT)):
                 image.load()
                 _make_opaque(image)
-                orientation, shown = _orientation(image), _shown_range(image, display_range)
+                orientation, traits = _orientation(image), _traits(image, data)
+                file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
+                if deep is not None:
+                    read = decode_deep(data, deep, orientation, file_format, detail, display_range)
+                    if read is not None:
+                        return replace(read, damage=damage, traits=traits)
+                shown = _shown_range(image, display_range)
                 if width * height >= _LARGE:
                     small = upright(_reduced_rgb(image, detail, shown), orientation)
                     large = small if detail is None else upright(_reduced_rgb(image, 2 * detail, shown), orientation)
@@ -283,8 +298,6 @@ def _decode_other(
             larger = None if detail is None else partial(_same, large)
             if orientation >= _TRANSPOSED:
                 width, height = height, width
-            traits = _traits(image, data)
-            file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
