@@ -1,7 +1,7 @@
 """Images of values as the results of decoding: TIFF that Pillow does not read, DICOM, others of more than 8 bits."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from framedex.media import dicom, tiff
 from framedex.media.budget import Budget, reserve_pixels
 from framedex.media.decoded_image import DecodedImage, check_size, reduced, subsample, upright
 from framedex.media.display_range import Range, scaled, shown_range
+from framedex.media.pages import count_tiff_pages
 
 _MOST_BYTES, _WORKING_BYTES = 24, 4  # of a pixel: of three 64-bit floats; of those that decoding 8 bits needs
 _DEEP_PNG = {"RGB;16B": False, "RGBA;16B": False, "LA;16B": True}  # by Pillow's order of bands: whether it is grey
@@ -86,7 +87,8 @@ def decode_tiff(
             levels = _on_white(levels, scaled(read.alpha, None, bits=read.bits))
         orientation = read.orientation
         del read  # its memory, which is reserved
-        return _of_levels(upright(levels, orientation), detail, "tiff", shown, orientation)
+        image = _of_levels(upright(levels, orientation), detail, "tiff", shown, orientation)
+        return replace(image, pages=count_tiff_pages(data))
 
 
 def decode_dicom(
@@ -101,7 +103,7 @@ def decode_dicom(
         shown = display_range if display_range is not None and read.bits > 8 else shown
         shown = shown if read.values.ndim == 2 else None
         levels = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
-        return _of_levels(levels, detail, "dicom", shown)
+        return replace(_of_levels(levels, detail, "dicom", shown), pages=description.frames)
 
 
 def _of_levels(

@@ -26,7 +26,15 @@ from framedex.jobs.ingest.rows import lists_to_arrow, vectors_to_arrow
 from framedex.media.decoded_image import DecodedImage
 from framedex.storage import tables
 from framedex.storage.media import Media
-from framedex.storage.media_rows import CONTENT, COPY_DESCRIPTOR, OF_FAULTS, OF_RANGE, PANEL_DESCRIPTORS, copy_schema
+from framedex.storage.media_rows import (
+    CONTENT,
+    COPY_DESCRIPTOR,
+    N_PAGES,
+    OF_FAULTS,
+    OF_RANGE,
+    PANEL_DESCRIPTORS,
+    copy_schema,
+)
 from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
 from framedex.storage.table_versions import Table
@@ -87,7 +95,7 @@ def add_measure_columns(table: Table) -> Table:
         table: the table of media or objects, at its newest version.
     """
     existing = set(table.schema.names)
-    fields = [*(pa.field(name, pa.float32()) for name in measure_columns()), *OF_FAULTS, CONTENT, *OF_RANGE]
+    fields = [*(pa.field(name, pa.float32()) for name in measure_columns()), *OF_FAULTS, CONTENT, *OF_RANGE, N_PAGES]
     if not (missing := [field for field in fields if field.name not in existing]):
         return table
     return Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
