@@ -386,33 +386,40 @@ def test_scene__is_what_the_tests_think() -> None:
     assert [label for label, _ in SCENE] == ["cat", "dog", "cat"]
 
 
-def blur_limit(dataset: Dataset) -> float:
-    """Return the default limit of the blur of objects."""
-    summary = stored_media(dataset).generation.summary.objects
-    assert summary is not None
-    limit = summary.issue_thresholds["blur"]
-    assert limit is not None
-    return limit
+def blurred(dataset: Dataset) -> list[tuple[str, float, float]]:
+    """Return the label, the left edge and the limit of each object with the issue."""
+    issues = dataset.objects.issues("blur").to_pylist()
+    rows = {row["media_id"]: row for row in dataset.objects.rows(["media_id", "label", "bbox"])}
+    found = [(rows[each["media_id"]], each["threshold"]) for each in issues]
+    return sorted((row["label"], row["bbox"][0], round(limit, 4)) for row, limit in found)
 
 
 @pytest.mark.slow
 def test_blur__of_soft_subjects(workspace: Workspace, folder: Path) -> None:
-    """Crops that are soft by nature are judged beside each other, and small ones not at all; an addition keeps that."""
+    """Crops are judged beside those of their label, of a rare one beside all, small ones not at all; that stays."""
     boxes = [(10 + 70 * column, 10 + 70 * row, 60, 60) for row in range(4) for column in range(6)]
-    soft = [cv2.GaussianBlur(thing(seed, 60), (0, 0), 2) for seed in range(len(boxes))]
-    soft[3], soft[5] = cv2.GaussianBlur(thing(3, 60), (0, 0), 9), cv2.GaussianBlur(thing(5, 60), (0, 0), 9)
-    canvas = photo(1, width=440, height=300)
-    for (x, y, width, height), pixels in zip(boxes, soft, strict=True):
-        canvas[y : y + height, x : x + width] = pixels
-    boxes[5] = (360, 10, 40, 40)
-    write(folder / "cells.png", canvas)
-    write_table(folder / "object_annotations.csv", [("cells.png", box, "cell") for box in boxes])
+    sigmas = [{3: 9, 5: 9}.get(seed, 2) for seed in range(len(boxes))]
+    soft = [np.asarray(cv2.GaussianBlur(thing(seed, 60), (0, 0), sigma), np.uint8) for seed, sigma in enumerate(sigmas)]
+    sharp = [soft[8] if seed == 8 else np.asarray(thing(seed, 60), np.uint8) for seed in range(len(boxes))]
+    for name, things in (("cells", soft), ("screws", sharp)):
+        canvas = photo(1, width=440, height=300)
+        for (x, y, width, height), pixels in zip(boxes, things, strict=True):
+            canvas[y : y + height, x : x + width] = pixels
+        write(folder / f"{name}.png", canvas)
+    cells = [*boxes[:5], (360, 10, 40, 40), *boxes[6:]]
+    rows = [("cells.png", box, "cell") for box in cells] + [("screws.png", box, "screw") for box in boxes]
+    write_table(folder / "object_annotations.csv", [*rows, ("screws.png", boxes[8], "rare")])
     dataset = workspace.create_dataset("cells", folder, "gist")
     below = dataset.objects.where(vql.quality("blur", "lt", 0.37)).count()
-    assert below == len(boxes) - 1
-    limit = blur_limit(dataset)
-    assert 0 < limit < 0.37
-    assert [row["bbox"][0] for row in dataset.objects.where(vql.issues("blur")).rows(["bbox"])] == [boxes[3][0]]
-    write(folder / "more.png", canvas[::-1])
+    assert below == len(boxes) - 1 + 2
+    found = blurred(dataset)
+    assert [each[:2] for each in found] == [("cell", boxes[3][0]), ("screw", boxes[8][0])]
+    assert found[0][2] < found[1][2] <= 0.37
+    dataset.set_limits(blur=0.37)
+    assert {limit for *_, limit in blurred(dataset)} == {0.37}
+    assert len(blurred(dataset)) == below
+    dataset.reset_limits("blur")
+    assert blurred(dataset) == found
+    write(folder / "more.png", photo(2))
     dataset.add_media(folder)
-    assert blur_limit(dataset) == limit
+    assert blurred(dataset) == found

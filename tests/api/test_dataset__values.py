@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 from framedex import Dataset, InvalidInput, Workspace
 from framedex.settings import Settings
@@ -83,3 +84,25 @@ def test_values__range_that_cannot_be(workspace: Workspace, folder: Path) -> Non
     with pytest.raises(InvalidInput, match="display_range must be two numbers"):
         workspace.create_dataset("values", folder, display_range=(9, 1))
     assert not workspace.datasets()
+
+
+def pages_left_out(dataset: Dataset) -> list[tuple[int, list[str]]]:
+    """Return the number of pages that the last addition did not read, with examples."""
+    reason = "further pages or frames of images, whose first one is read"
+    return [(each.count, each.examples) for each in dataset.problems if each.reason == reason]
+
+
+@pytest.mark.slow
+def test_pages__of_one_file(workspace: Workspace, folder: Path) -> None:
+    """Pages that are not read are counted, of new files alone, and are one of the details of an image."""
+    stack = np.arange(3 * 90 * 90, dtype=np.uint16).reshape(3, 90, 90)
+    tifffile.imwrite(folder / "stack.tif", stack, photometric="minisblack")
+    dataset = workspace.create_dataset("pages", folder, "gist")
+    assert pages_left_out(dataset) == [(2, ["stack.tif has 3"])]
+    assert dataset.media_item(id_of(dataset, "stack.tif")).n_pages == 3
+    frames = [Image.fromarray(photo(number)) for number in range(5)]
+    frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
+    dataset.add_media(folder)
+    assert pages_left_out(dataset) == [(4, ["moving.gif has 5"])]
+    counts = {row["file_name"]: row["n_pages"] for row in dataset.to_arrow(["file_name", "n_pages"]).to_pylist()}
+    assert counts == {"photo.png": None, "twelve.tif": None, "depth.tif": None, "stack.tif": 3, "moving.gif": 5}

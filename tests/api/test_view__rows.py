@@ -126,7 +126,9 @@ def test_sort_by__with_any_memory(tmp_path: Path, cached: int) -> None:
 @pytest.mark.parametrize("column", ["colour", "tags", "embedding", "keep", "bbox", None, 5])
 def test_sort_by__what_has_no_order(gallery: Gallery, column: Any) -> None:
     """A column that does not exist, or whose values have no order, is refused with the names of others."""
-    with pytest.raises(InvalidInput, match="there are: file_name, path, content, shown_from, shown_to, media_id"):
+    with pytest.raises(
+        InvalidInput, match="there are: file_name, path, content, shown_from, shown_to, n_pages, media_id"
+    ):
         gallery.dataset.view.sort_by(column)
 
 

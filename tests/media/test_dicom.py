@@ -85,11 +85,13 @@ def test_dicom__without_a_window() -> None:
 
 
 def test_dicom__colours_and_frames() -> None:
-    """Colours are shown as they are; of several frames the first is."""
+    """Colours are shown as they are; of several frames the first is, and they are counted."""
     colours = np.random.default_rng(1).integers(0, 256, (30, 40, 3)).astype(np.uint8)
     np.testing.assert_array_equal(shown(written(colours, "RGB", 8)).pixels, colours)
     frames = np.stack([colours[..., 0], colours[..., 1]])
-    np.testing.assert_array_equal(shown(written(frames, bits=8)).pixels[..., 2], colours[..., 0])
+    several = shown(written(frames, bits=8))
+    np.testing.assert_array_equal(several.pixels[..., 2], colours[..., 0])
+    assert several.pages == 2
 
 
 def test_dicom__says_nothing_of_a_patient() -> None:

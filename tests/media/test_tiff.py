@@ -176,6 +176,46 @@ def test_range__of_16_bits(file_format: str, top: int, is_whole: bool) -> None:
     np.testing.assert_array_equal(image.pixels[..., 0], grey_of(values, low, high))
 
 
+def deep(kind: str, values: Values) -> bytes:
+    """Return a file of another format with the values of 16 bits of RGB and opacity, or of as many bands as it has."""
+    if kind in ("PGM", "PPM"):
+        number, white, bands = (5, 4095, values[..., 0]) if kind == "PGM" else (6, 65535, values[..., :3])
+        return f"P{number} {values.shape[1]} {values.shape[0]} {white}\n".encode() + bands.astype(">u2").tobytes()
+    if kind == "PNG of grey and opacity":
+        parts = (
+            (b"IHDR", struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, 4, 0, 0, 0)),
+            (b"IDAT", zlib.compress(b"".join(b"\0" + row[:, ::3].astype(">u2").tobytes() for row in values))),
+            (b"IEND", b""),
+        )
+        return b"\x89PNG\r\n\x1a\n" + b"".join(
+            struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+            for name, content in parts
+        )
+    suffix, _, of_file = kind.partition(" ")
+    order = [2, 1, 0, 3] if of_file == "RGBA" else [2, 1, 0]
+    encoded = cv2.imencode(f".{suffix}", values[..., order], [cv2.IMWRITE_JPEG2000_COMPRESSION_X1000, 1000])
+    return bytes(encoded[1])
+
+
+@pytest.mark.parametrize("kind", ["png RGB", "png RGBA", "PNG of grey and opacity", "PPM", "PGM", "jp2"])
+@pytest.mark.parametrize("fixed", [None, (100.0, 2000.0)])
+def test_range__of_other_formats(kind: str, fixed: tuple[float, float] | None) -> None:
+    """Values of 12 bits are shown by one range in all formats, in colours too; PGM may say that white is 4,095."""
+    random = np.random.default_rng(4)
+    values = np.dstack([random.integers(0, 4096 - 400 * band, (70, 90)) for band in range(4)]).astype(np.uint16)
+    values[..., 3] = 65535
+    values[0, 0, 3] = 0
+    image = shown(deep(kind, values), display_range=fixed)
+    bands = 1 if kind in ("PGM", "PNG of grey and opacity") else 3
+    low, high = fixed or ((0.0, 4095.0) if kind == "PGM" else np.percentile(values[..., :bands], (2, 98)))
+    grey = np.broadcast_to(grey_of(values[..., :bands], low, high), image.pixels.shape).copy()
+    if kind in ("png RGBA", "PNG of grey and opacity"):
+        grey[0, 0] = 255
+    np.testing.assert_array_equal(image.pixels, grey)
+    assert image.bands == bands
+    assert image.shown == (None if kind == "PGM" and fixed is None else pytest.approx((low, high)))
+
+
 def test_range__of_12_packed_bits() -> None:
     """Two values in three bytes are shown as 12 bits in 16 are."""
     values = np.linspace(0, 4095, HEIGHT * WIDTH).astype(np.uint16)

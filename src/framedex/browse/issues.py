@@ -121,6 +121,8 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     column, present = issue.confidence_column, set(media.table.schema.names)
     if column not in present or (value is not None and value not in present):
         return ISSUE_COLUMNS.empty_table()
+    summary = media.generation.summary
+    threshold, of_labels = summary.limit(issue.name), summary.limits_of_labels(issue.name)
     details = [name for name in issue.details if name in present]
     reasons = [name for name in ("error", "gaps") if name in present]
     reason = f"COALESCE({', '.join(reasons)}, {_DAMAGED!r})"
@@ -130,16 +132,26 @@ def _issues_of(media: Media, condition: Condition, issue: IssueType, limit: int 
     text = (
         f"SELECT media_id, path AS file_name, path, {value or 'NULL'}::FLOAT AS value, {column} AS confidence, "
         f"{reason if is_fault else 'NULL::VARCHAR'} AS reason, "
-        f"{'suggested_label' if 'suggested_label' in details else 'NULL::VARCHAR'} AS suggested_label "
+        f"{'suggested_label' if 'suggested_label' in details else 'NULL::VARCHAR'} AS suggested_label, "
+        f"{'labels[1]' if of_labels else 'NULL'} AS label "
         f"FROM chosen WHERE {column} IS NOT NULL ORDER BY confidence DESC{order}, _rowid{bound}"
     )
-    columns = ["media_id", "path", column, *([value] if value else reasons), *details]
+    columns = [
+        "media_id",
+        "path",
+        column,
+        *([value] if value else reasons),
+        *details,
+        *(["labels"] if of_labels else []),
+    ]
     rows = media.query(text, condition, columns)
-    threshold = media.generation.summary.limit(issue.name)
+    thresholds = [threshold] * len(rows)
+    if of_labels:
+        thresholds = [of_labels.get(label, threshold) for label in rows["label"].to_pylist()]
     arrays = {
         "file_name": pa.array([file_name(path) for path in rows["file_name"].to_pylist()], pa.string()),
         "issue_type": pa.repeat(pa.scalar(issue.name), len(rows)),
-        "threshold": pa.array([threshold] * len(rows), pa.float32()),
+        "threshold": pa.array(thresholds, pa.float32()),
         "percentile": _percentiles(media, issue, rows["value"]),
     }
     return pa.table(

@@ -11,9 +11,9 @@ from framedex.issue_types import issue_types
 from framedex.records import FieldValue, MediaIssue, MediaItem
 from framedex.storage.definitions import TAGS, tag_names, tags_of
 from framedex.storage.media import Media
-from framedex.storage.media_rows import CLUSTERS, OF_FAULTS
+from framedex.storage.media_rows import CLUSTERS, N_PAGES, OF_FAULTS
 
-_FURTHER = ("size_bytes", "error", *OF_FAULTS.names, TAGS, "parent_id", *CLUSTERS)
+_FURTHER = ("size_bytes", "error", *OF_FAULTS.names, N_PAGES.name, TAGS, "parent_id", *CLUSTERS)
 
 
 def media_item(media: Media, media_id: str, *, field_values: Sequence[FieldValue], uris: MediaUris) -> MediaItem:
@@ -44,6 +44,7 @@ def media_item(media: Media, media_id: str, *, field_values: Sequence[FieldValue
         gaps=row.get("gaps"),
         shown_from=row.get("shown_from"),
         shown_to=row.get("shown_to"),
+        n_pages=row.get(N_PAGES.name),
     )
 
 

@@ -20,7 +20,7 @@ from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
 from framedex.storage.condition import Condition
 from framedex.storage.definitions import TAGS
 from framedex.storage.media import LOCATION, Media
-from framedex.storage.media_rows import BOX, CLUSTERS, CONTENT, DUPLICATES, MODEL_CAPTION, OF_RANGE, OF_VIDEOS
+from framedex.storage.media_rows import BOX, CLUSTERS, CONTENT, DUPLICATES, MODEL_CAPTION, N_PAGES, OF_RANGE, OF_VIDEOS
 
 ISSUE_STRUCT = pa.struct(
     [
@@ -52,9 +52,9 @@ EXPORTED = pa.schema(
     ]
 )
 """Columns of ``metadata.parquet``. ``cluster_id`` is that of the finest level; ``frame_timestamp`` is in seconds."""
-ON_REQUEST = pa.schema([pa.field("file_name", pa.string()), pa.field("path", pa.string()), CONTENT, *OF_RANGE])
-"""Columns on request: the last part of the path, the path relative to the source, the kind of content, and the values
-that are shown black and white.
+ON_REQUEST = pa.schema([pa.field("file_name", pa.string()), pa.field("path", pa.string()), CONTENT, *OF_RANGE, N_PAGES])
+"""Columns on request: the last part of the path, the path relative to the source, the kind of content, the values
+that are shown black and white, and the number of pages or frames in the file.
 """
 OF_BOXES = pa.schema(
     [

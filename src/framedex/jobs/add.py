@@ -83,7 +83,7 @@ def add(job: JobContext, content: Content, *, auto_reindex: bool, progress: Task
     placement, roots = _place_roots(job, content, start)
     ingested = _ingested(job, content, start, placement, progress, end)
     placement = replace(placement, names=ingested.names)
-    summary = _summary(job, content, ingested, placement, roots)
+    summary = _summary(job, content, ingested, placement, roots, Table(job.table, start).count())
     known = KnownFiles()
     if isinstance(content, FilesInput):
         known = look_at_known(content.source, Table(job.table, start), placement, job.settings)
@@ -203,10 +203,12 @@ def _ingested(
 
 
 def _summary(
-    job: JobContext, content: Content, ingested: Ingested, placement: SourcePlacement, roots: Sequence[str]
+    job: JobContext, content: Content, ingested: Ingested, placement: SourcePlacement, roots: Sequence[str], first: int
 ) -> Summary:
-    """Return the summary of the generation after an addition."""
-    summary = with_skipped(job.head.summary.with_(skipped={}, examples={}), skipped_inputs(content, ingested))
+    """Return the summary of the generation after an addition to a table of *first* rows."""
+    summary = with_skipped(
+        job.head.summary.with_(skipped={}, examples={}), skipped_inputs(content, ingested, job.table, first)
+    )
     if isinstance(content, FilesInput) and content.source.role and (ingested.rows or roots == list(job.roots)):
         summary = summary.with_role(placement.root, content.source.role)
     if ingested.rows:

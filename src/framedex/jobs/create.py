@@ -130,7 +130,7 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
             progress=progress.stages(indexing, 1.0),
         )
     summary = Summary(batches=1, added_at=with_time({}, 0))
-    summary = with_skipped(summary, skipped_inputs(content, ingested))
+    summary = with_skipped(summary, skipped_inputs(content, ingested, table))
     summary = facts.applied_to(with_problems(summary, boxes, unmatched=True, content=content))
     summary = with_source_folder(summary.with_(folders=[], layout=layout_lines(content, boxes, facts)), content)
     chosen = [job.config.reason] if job.config.reason.startswith(FETCHED) else []  # without paths: others see it

@@ -5,6 +5,7 @@ import logging
 import re
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -22,7 +23,15 @@ from framedex.media.decoded_image import DecodedImage, check_size, reduced, subs
 from framedex.media.display_range import Range, scaled, shown_range
 from framedex.media.file_ends import check_end, check_strips
 from framedex.media.file_kinds import UNIDENTIFIED, file_kind
-from framedex.media.value_images import check_values, decode_dicom, decode_tiff
+from framedex.media.pages import count_pages
+from framedex.media.value_images import (
+    DEEP_WEIGHT,
+    check_values,
+    decode_deep,
+    decode_dicom,
+    decode_tiff,
+    deep_kind,
+)
 
 _GIF_PIXELS_PER_BYTE = 2731
 _BITS = {"RGB": 24, "L": 8}  # of a pixel, by the order of bands; all others have at least one
@@ -77,7 +86,7 @@ def decode(
     if dicom.is_dicom(data):
         return decode_dicom(data, max_pixels, detail, budget, display_range)
     try:
-        return _decode_other(*_slimmed(data), max_pixels, detail, budget, display_range)
+        return _decode_other(data, max_pixels, detail, budget, display_range)
     except CannotDecode as error:
         if error.fault == "not_supported" and data.startswith(tiff.SIGNATURES):
             return decode_tiff(data, max_pixels, detail, budget, display_range)
@@ -247,15 +256,11 @@ def begins_like_image(head: bytes) -> bool:
 
 
 def _decode_other(
-    data: bytes,
-    damage: str | None,
-    max_pixels: int,
-    detail: int | None,
-    budget: Budget | None,
-    display_range: Range | None,
+    whole: bytes, max_pixels: int, detail: int | None, budget: Budget | None, display_range: Range | None
 ) -> DecodedImage:
     from PIL import Image
 
+    data, damage = _slimmed(whole)
     try:
         with _open(data) as image:
             if image.format == "TIFF":
@@ -265,13 +270,21 @@ def _decode_other(
                 check_strips(image.tag_v2, data)
             _check_filled(image, len(data))
             width, height = image.size
+            pages = count_pages(image, whole)
             if detail is not None and width * height >= _LARGE:
                 factor = _reduction(min(width, height), 2 * detail)
                 image.draft(None, (width // factor, height // factor))  # JPEGs only
-            with reserve_pixels(budget, image.width * image.height):
+            deep = deep_kind(image, data)
+            with reserve_pixels(budget, image.width * image.height * (1 if deep is None else DEEP_WEIGHT)):
                 image.load()
                 _make_opaque(image)
-                orientation, shown = _orientation(image), _shown_range(image, display_range)
+                orientation, traits = _orientation(image), _traits(image, data)
+                file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
+                if deep is not None:
+                    read = decode_deep(data, deep, orientation, file_format, detail, display_range)
+                    if read is not None:
+                        return replace(read, damage=damage, traits=traits, pages=pages)
+                shown = _shown_range(image, display_range)
                 if width * height >= _LARGE:
                     small = upright(_reduced_rgb(image, detail, shown), orientation)
                     large = small if detail is None else upright(_reduced_rgb(image, 2 * detail, shown), orientation)
@@ -283,8 +296,6 @@ def _decode_other(
             larger = None if detail is None else partial(_same, large)
             if orientation >= _TRANSPOSED:
                 width, height = height, width
-            traits = _traits(image, data)
-            file_format, bands = (image.format or "").lower(), 1 if image.mode in _GREY_MODES else 3
     except CannotDecode:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -293,7 +304,9 @@ def _decode_other(
         raise CannotDecode("there is not enough memory to decode it", "over_limit") from None
     except Exception as error:  # decoders raise errors of every kind on damaged data
         raise _error_of(error) from None
-    return DecodedImage(small, sample, bands, width, height, file_format, damage, traits, larger, shown, orientation)
+    return DecodedImage(
+        small, sample, bands, width, height, file_format, damage, traits, larger, shown, orientation, pages
+    )
 
 
 def _make_opaque(image: Any) -> None:
@@ -369,6 +382,8 @@ def _open(data: bytes) -> Any:
     """
     from PIL import Image
 
+    if data.startswith(tiff.BIG_ENDIAN_BIG):  # Pillow 13 reads their sizes at the wrong place, and warns
+        raise tiff.no_reader()
     _register_readers()
     refusal = None
     for factory, accept in (Image.OPEN[name] for name in _FORMATS if name in Image.OPEN):

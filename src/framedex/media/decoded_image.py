@@ -35,6 +35,7 @@ class DecodedImage:
         larger: returns the pixels at twice the requested detail; None if *pixels* are those of the whole image.
         shown: the values that are black and white; None for those that are shown as they are, as 8 bits always are.
         orientation: the Exif orientation that was applied, 1 to 8.
+        pages: the number of pages or frames in the file, of which this is the first.
     """
 
     pixels: Pixels
@@ -48,6 +49,7 @@ class DecodedImage:
     larger: Callable[[], Pixels] | None = field(default=None, compare=False, repr=False)
     shown: Range | None = None
     orientation: int = 1
+    pages: int = 1
 
     @cached_property
     def bordered(self) -> BorderedImage:

@@ -36,11 +36,13 @@ class Description:
 
     Attributes:
         width, height: in pixels.
+        frames: their number.
         dataset: of pydicom, with the fields of :data:`_TAGS`.
     """
 
     width: int
     height: int
+    frames: int
     dataset: Any
 
 
@@ -85,6 +87,7 @@ def read_description(data: bytes) -> Description:
     try:
         dataset = pydicom.dcmread(BytesIO(data), specific_tags=list(_TAGS))
         size = int(dataset.get("Columns") or 0), int(dataset.get("Rows") or 0)
+        frames = max(1, int(dataset.get("NumberOfFrames") or 1))
         has_pixels = bool({"PixelData", "FloatPixelData", "DoubleFloatPixelData"} & set(dataset.dir()))
     except Exception as error:  # of every kind
         raise CannotDecode(f"{type(error).__name__}: {error}") from None
@@ -92,7 +95,7 @@ def read_description(data: bytes) -> Description:
         raise CannotDecode("it is a DICOM file without an image", "not_supported")
     if not has_pixels:
         raise CannotDecode("its pixels are missing")
-    return Description(*size, dataset)
+    return Description(*size, frames, dataset)
 
 
 def decode_frame(description: Description) -> DicomValues:

@@ -23,10 +23,11 @@ import numpy.typing as npt
 from framedex.errors import CannotDecode
 from framedex.media.file_ends import check_strips
 
-SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-_SUBFILE, _BITS, _KIND = 254, 258, 339
+BIG_ENDIAN_BIG = b"MM\0+"
+SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", BIG_ENDIAN_BIG)
+SUBFILE, _BITS, _KIND = 254, 258, 339
 _ORIENTATION, _NODATA, _DNG_VERSION = 274, 42113, 50706
-_NOT_WHOLE = 1 | 4  # of a subfile: a thumbnail, a mask
+NOT_WHOLE = 1 | 4  # of a subfile: a thumbnail, a mask
 _MOST_PAGES = 16  # that are looked at for one that is whole
 _GREY, _RGB, _CMYK, _LINEAR_RAW = (0, 1, 4), 2, 5, 34892
 _WHITE_IS_ZERO, _ALPHA, _PLAIN = 0, (1, 2), (1, 4)  # unsigned, or not said
@@ -100,7 +101,7 @@ def seek_whole(image: Any) -> None:
         CannotDecode: Pillow does not read the kind of its values.
     """
     for number in range(1, _MOST_PAGES):
-        if not int(image.tag_v2.get(_SUBFILE, 0)) & _NOT_WHOLE:
+        if not int(image.tag_v2.get(SUBFILE, 0)) & NOT_WHOLE:
             break
         try:
             image.seek(number)
@@ -123,9 +124,9 @@ def read_directory(data: bytes) -> Directory:
     try:
         with tifffile.TiffFile(BytesIO(data)) as file:
             pages = list(islice(file.pages, 1))
-            if pages[0].subfiletype & _NOT_WHOLE:
+            if pages[0].subfiletype & NOT_WHOLE:
                 pages = [each.aspage() for each in islice(file.pages, _MOST_PAGES)]
-            page = next((each for each in pages if not each.subfiletype & _NOT_WHOLE), pages[0])
+            page = next((each for each in pages if not each.subfiletype & NOT_WHOLE), pages[0])
             tags = {tag.code: tag.value for tag in page.tags}
         check_strips(tags, data)
         orientation = int(tags.get(_ORIENTATION, 1))

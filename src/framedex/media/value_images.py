@@ -1,8 +1,13 @@
-"""Images of values: TIFF files that Pillow does not read, and DICOM, as the results of decoding."""
+"""Images of values as the results of decoding: TIFF that Pillow does not read, DICOM, others of more than 8 bits."""
 
+import struct
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+import cv2
 import numpy as np
+import numpy.typing as npt
 
 from framedex.core.arrays import Pixels
 from framedex.errors import CannotDecode
@@ -10,8 +15,60 @@ from framedex.media import dicom, tiff
 from framedex.media.budget import Budget, reserve_pixels
 from framedex.media.decoded_image import DecodedImage, check_size, reduced, subsample, upright
 from framedex.media.display_range import Range, scaled, shown_range
+from framedex.media.pages import count_tiff_pages
 
 _MOST_BYTES, _WORKING_BYTES = 24, 4  # of a pixel: of three 64-bit floats; of those that decoding 8 bits needs
+_DEEP_PNG = {"RGB;16B": False, "RGBA;16B": False, "LA;16B": True}  # by Pillow's order of bands: whether it is grey
+_SIZE_MARKER, _PRECISION = b"\xff\x4f\xff\x51", struct.Struct(">38xHB")  # of JPEG 2000 (ISO/IEC 15444-1, A.5.1)
+DEEP_WEIGHT = 3  # memory of a pixel of more than 8 bits, in those of 8
+
+
+@dataclass(frozen=True)
+class Deep:
+    """The kind of an image of more than 8 bits of which Pillow keeps 8, or that it scales.
+
+    Attributes:
+        white: the largest possible value.
+        is_grey: whether it has no colours.
+    """
+
+    white: int
+    is_grey: bool
+
+
+def deep_kind(image: Any, data: bytes) -> Deep | None:
+    """Return the kind of a Pillow image that is not loaded, if it is a deep one; None for others."""
+    if not image.tile:
+        return None
+    codec, _, _, arguments = image.tile[0]
+    if image.format == "PNG":
+        return Deep(65535, _DEEP_PNG[arguments]) if arguments in _DEEP_PNG else None
+    if codec in ("ppm", "ppm_plain"):
+        order, white = arguments
+        return Deep(white, order == "L") if white > 255 else None
+    if image.format == "JPEG2000" and (at := data.find(_SIZE_MARKER)) >= 0:
+        bands, precision = _PRECISION.unpack_from(data, at + len(_SIZE_MARKER) - 2)
+        return Deep(2 ** (precision + 1) - 1, bands == 1) if 8 <= precision < 16 and bands in (1, 3, 4) else None
+    return None
+
+
+def decode_deep(
+    data: bytes, kind: Deep, orientation: int, file_format: str, detail: int | None, display_range: Range | None
+) -> DecodedImage | None:
+    """Return a deep image by its values, as OpenCV reads them; None if it does not, and Pillow has to do."""
+    values: npt.NDArray[Any] | None = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if values is None or values.dtype != np.uint16:
+        return None
+    alpha = values[..., 3] if values.ndim == 3 and values.shape[2] == 4 else None
+    if values.ndim == 3:
+        values = values[..., 0] if kind.is_grey else values[..., 2::-1]
+    bits = kind.white.bit_length()
+    shown = display_range or shown_range(values, bits=bits)
+    levels = scaled(values, shown or (0.0, float(kind.white)), bits=bits)
+    if alpha is not None:
+        levels = _on_white(levels, scaled(alpha, (0.0, float(kind.white)), bits=bits))
+    del values, alpha  # their memory, which is reserved
+    return _of_levels(upright(levels, orientation), detail, file_format, shown, orientation)
 
 
 def decode_tiff(
@@ -30,7 +87,8 @@ def decode_tiff(
             levels = _on_white(levels, scaled(read.alpha, None, bits=read.bits))
         orientation = read.orientation
         del read  # its memory, which is reserved
-        return _of_levels(upright(levels, orientation), detail, "tiff", shown, orientation)
+        image = _of_levels(upright(levels, orientation), detail, "tiff", shown, orientation)
+        return replace(image, pages=count_tiff_pages(data))
 
 
 def decode_dicom(
@@ -45,7 +103,7 @@ def decode_dicom(
         shown = display_range if display_range is not None and read.bits > 8 else shown
         shown = shown if read.values.ndim == 2 else None
         levels = scaled(read.values, shown, bits=read.bits, missing=read.missing, is_inverted=read.is_inverted)
-        return _of_levels(levels, detail, "dicom", shown)
+        return replace(_of_levels(levels, detail, "dicom", shown), pages=description.frames)
 
 
 def _of_levels(

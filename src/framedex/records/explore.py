@@ -60,7 +60,8 @@ class MediaItem(Preview):
     reasons: ``damaged``, ``not_supported``, ``over_limit`` or ``unreadable``; None for a sound file, and for one that
     an older version could not decode. ``file_size`` is in bytes, that of the video for a frame. ``shown_from`` and
     ``shown_to`` are the values that are shown black and white, of an image of more than 8 bits; None where values are
-    shown as they are.
+    shown as they are. ``n_pages`` is the number of pages or frames in its file, of which the first is shown, if
+    there are several.
     """
 
     issues: list[MediaIssue]
@@ -72,6 +73,7 @@ class MediaItem(Preview):
     gaps: str | None = None
     shown_from: float | None = None
     shown_to: float | None = None
+    n_pages: int | None = None
 
 
 class Cluster(Record):

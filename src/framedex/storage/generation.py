@@ -1,5 +1,6 @@
 """Generations of a dataset: the versions of tables that belong together, and the summary stored with them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Self
 
@@ -7,6 +8,21 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 
 from framedex.core.assumed_roles import AssumedRole
 from framedex.records import DatasetStatus, EmbeddingConfig, Record, Weights
+
+
+def of_label(issue_type: str, label: str) -> str:
+    """Return the name of the limit that a label has of its own; no issue type has such a name."""
+    return f"{issue_type}:{label}"
+
+
+def limits_of_labels(thresholds: Mapping[str, float | None], issue_type: str) -> dict[str, float]:
+    """Return the limits of an issue type that labels have of their own, by label."""
+    start = of_label(issue_type, "")
+    return {
+        name.removeprefix(start): limit
+        for name, limit in thresholds.items()
+        if limit is not None and name.startswith(start)
+    }
 
 
 class IndexSummary(BaseModel):
@@ -17,7 +33,8 @@ class IndexSummary(BaseModel):
 
     Attributes:
         issue_thresholds: the limit of each issue that the dataset itself determines, by the name of the issue, in the
-            unit of its measure; None for an infinite limit. Empty before the first index.
+            unit of its measure; None for an infinite limit. Empty before the first index. Labels with a limit of their
+            own have it by :func:`of_label`.
         uniqueness_scale: the cosine distance that has uniqueness 1.
         first_free: the least number that was never used, by the column of clusters or duplicate groups. Numbers below
             it are never used again, so ids stay unique.
@@ -148,6 +165,10 @@ class Summary(IndexSummary):
     def limit(self, issue_type: str, default: float | None = None) -> float | None:
         """Return the limit of an issue type, which a user set or else :meth:`default_limit` returns."""
         return self.limits.get(issue_type, self.default_limit(issue_type, default))
+
+    def limits_of_labels(self, issue_type: str) -> dict[str, float]:
+        """Return the limits of an issue type that labels have of their own; none where a user set one for all."""
+        return {} if issue_type in self.limits else limits_of_labels(self.issue_thresholds, issue_type)
 
     def role_of(self, root: int | None) -> AssumedRole | None:
         """Return the role to assume for reading from a source root; None for no role."""

@@ -50,6 +50,10 @@ OF_RANGE = pa.schema([pa.field("shown_from", pa.float64()), pa.field("shown_to",
 
 Tables of older versions lack them.
 """
+N_PAGES = pa.field("n_pages", pa.int32())
+"""The number of pages or frames in the file of an image, of which the first is read; null for one, and for what is no
+image. Tables of older versions lack it.
+"""
 MODEL_CAPTION = pa.field("model_caption", pa.string())
 """The caption written by a model, null for none; only captioned tables have the column.
 
@@ -97,7 +101,7 @@ frame of a video are copied from the media item.
 
 LOCATION_OF_OBJECTS = (
     "path", "path_raw", "root", "batch", "size_bytes", "modified_at", "content_hash", "format", *OF_VIDEOS.names,
-    *OF_RANGE.names,
+    *OF_RANGE.names, N_PAGES.name,
 )  # fmt: skip
 """The columns that an object copies from its media item: the location of the pixels."""
 
@@ -148,6 +152,7 @@ def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema
             *OF_FAULTS,
             CONTENT,
             *OF_RANGE,
+            N_PAGES,
             *(pa.field(name, pa.float32()) for name in measure_columns()),
             *(OF_VIDEOS if of_videos else ()),
             *(of_copies or ()),

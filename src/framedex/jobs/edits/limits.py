@@ -11,6 +11,7 @@ from framedex.jobs.edits.labels import judge_labels
 from framedex.jobs.index.columns import (
     BY_LIMIT,
     label_limits,
+    limit_of_rows,
     limited_columns,
     limited_confidence,
     read_columns,
@@ -72,8 +73,12 @@ def _judge(
     values = read_columns(table, {name for issue, limit in limits.items() for name in limited_columns(issue, limit)})
     count = table.count()
     missing = np.full(count, np.nan, dtype=np.float32)
+    of_rows = {
+        issue: limit if issue.name in summary.limits else limit_of_rows(table, issue, limit, summary.issue_thresholds)
+        for issue, limit in limits.items()
+    }
     columns = {
-        issue.confidence_column: limited_confidence(issue, values, limit, missing) for issue, limit in limits.items()
+        issue.confidence_column: limited_confidence(issue, values, limit, missing) for issue, limit in of_rows.items()
     }
     written = index_schema()
     schema = pa.schema([written.field(name) for name in columns])

@@ -33,6 +33,7 @@ from framedex.issue_types import (
 )
 from framedex.issue_types.labels import MISLABEL_LIMIT, OUTLIER_LIMIT
 from framedex.records import DUPLICATE_LEVELS
+from framedex.storage.generation import limits_of_labels, of_label
 from framedex.storage.label_decisions import LabelDecisions
 from framedex.storage.media_rows import (
     CLUSTERS,
@@ -93,25 +94,62 @@ def issue_columns(
         if issue.has_value:
             default = defaults.setdefault(issue.name, np.inf if issue.threshold is None else issue.threshold)
             if issue.judged_by in BY_LIMIT:
-                limit = limits.get(issue.name, default)
+                limit = limits[issue.name] if issue.name in limits else limit_of_rows(table, issue, default, defaults)
                 results[issue.confidence_column] = limited_confidence(issue, values, limit, missing)
     return results | _faults(rows_read, values.get(str(CORRUPTED.column), missing))
 
 
 def kept_defaults(thresholds: Mapping[str, float | None]) -> dict[str, float]:
     """Return the default limits that the last index computed from the dataset, which additions and removals keep."""
-    found = {name: thresholds[name] for name in (OUTLIERS.name, BLUR.name) if name in thresholds}
+    own = (OUTLIERS.name, BLUR.name)
+    found = {
+        name: limit for name, limit in thresholds.items() if name in own or name.startswith(of_label(BLUR.name, ""))
+    }
     return {name: np.inf if limit is None else limit for name, limit in found.items()}
 
 
 def own_defaults(table: Table) -> dict[str, float]:
-    """Return the default limits that a table of objects has by what its crops show: that of blur."""
+    """Return the default limits that a table of objects has by what its crops show: that of blur, also by label."""
     if table.path.stem != OBJECTS:
         return {}
     assert BLUR.column is not None, "it has a measure"
     assert BLUR.threshold is not None, "it has a limit"
-    values = table.scan([BLUR.column]).read_all().column(0).to_numpy().astype(np.float32)
-    return {BLUR.name: limit_of_subjects(values, BLUR.threshold)}
+    rows = table.scan([BLUR.column, "labels"]).read_all()
+    values, (codes, names) = rows.column(0).to_numpy().astype(np.float32), _first_labels(rows.column(1))
+    whole = limit_of_subjects(values, BLUR.threshold)
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(values[order], np.searchsorted(codes[order], np.arange(len(names))))[1:]
+    limits = (limit_of_subjects(part, BLUR.threshold, few=whole) for part in parts)
+    of_labels = {of_label(BLUR.name, name): limit for name, limit in zip(names, limits, strict=True) if limit != whole}
+    return {BLUR.name: whole, **of_labels}
+
+
+def limit_of_rows(
+    table: Table, issue: IssueType, default: float, thresholds: Mapping[str, float | None]
+) -> float | Floats:
+    """Return the default limit of an issue type; that of each row, shape (N,), where labels have limits of their own.
+
+    Args:
+        table: the table.
+        issue: the type.
+        default: the limit of labels without one.
+        thresholds: default limits of the dataset, with those of labels.
+    """
+    of_labels = limits_of_labels(thresholds, issue.name)
+    if not of_labels:
+        return default
+    codes, names = _first_labels(table.scan(["labels"]).read_all().column(0))
+    return np.array([*(of_labels.get(name, default) for name in names), default], dtype=np.float32)[codes]
+
+
+def _first_labels(column: pa.ChunkedArray) -> tuple[Positions, list[str]]:
+    """Return the first label of each row by its number, -1 for none, and the names of the labels."""
+    lists = column.combine_chunks()
+    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    encoded = lists.flatten().dictionary_encode()
+    codes = np.full(len(lists), -1, dtype=np.int64)
+    codes[lengths > 0] = encoded.indices.to_numpy(zero_copy_only=False)[(np.cumsum(lengths) - lengths)[lengths > 0]]
+    return codes, encoded.dictionary.to_pylist()
 
 
 def _faults(rows_read: pa.Table, damage: Floats) -> Columns:
@@ -129,7 +167,7 @@ def _faults(rows_read: pa.Table, damage: Floats) -> Columns:
     }
 
 
-def limited_confidence(issue: IssueType, values: Mapping[str, Any], limit: float, missing: Floats) -> Floats:
+def limited_confidence(issue: IssueType, values: Mapping[str, Any], limit: float | Floats, missing: Floats) -> Floats:
     """Return the confidences of an issue whose type is judged by one of :data:`BY_LIMIT`; NaN without an issue.
 
     The confidence of a near-duplicate is its similarity.
@@ -137,13 +175,13 @@ def limited_confidence(issue: IssueType, values: Mapping[str, Any], limit: float
     Args:
         issue: the issue type.
         values: columns by name: the value of the type and, for near-duplicates, the numbers of their groups.
-        limit: the limit of the type.
+        limit: the limit of the type, or that of each row.
         missing: float32, shape (N,), NaN: the values of a column that the table lacks.
     """
     value = values.get(str(issue.column), missing)
     if issue.judged_by is JudgedBy.LIMIT:
         return issue_confidence(value, issue, limit)
-    groups = values.get(DUPLICATES[duplicate_column(limit)], missing)
+    groups = values.get(DUPLICATES[duplicate_column(float(limit))], missing)
     return np.where(groups >= 0, np.clip(value, 0, 1), np.nan).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Values that rows of older versions lack, from the images: quality measures, and descriptors for finding copies."""
+"""Values that rows of older versions lack, from the images: measures, kinds of content, descriptors of copies."""
 
 import os
 from collections.abc import Generator, Iterator, Sequence
@@ -26,7 +26,15 @@ from framedex.jobs.ingest.rows import lists_to_arrow, vectors_to_arrow
 from framedex.media.decoded_image import DecodedImage
 from framedex.storage import tables
 from framedex.storage.media import Media
-from framedex.storage.media_rows import CONTENT, COPY_DESCRIPTOR, OF_FAULTS, OF_RANGE, PANEL_DESCRIPTORS, copy_schema
+from framedex.storage.media_rows import (
+    CONTENT,
+    COPY_DESCRIPTOR,
+    N_PAGES,
+    OF_FAULTS,
+    OF_RANGE,
+    PANEL_DESCRIPTORS,
+    copy_schema,
+)
 from framedex.storage.objects import OBJECTS
 from framedex.storage.sql import Sql
 from framedex.storage.table_versions import Table
@@ -64,12 +72,14 @@ class _Values:
 
     Attributes:
         measures: float32, shape (measures,), in their order, NaN for None.
+        content: the kind of content.
         whole, panels: the copy descriptors of the image, shape (DIMENSION,), and of its panels, one after another; None
             for none.
         facts: the values of :data:`_FACTS`, in their order.
     """
 
     measures: Floats
+    content: str | None = None
     whole: Vectors | None = None
     panels: Vectors | None = None
     facts: tuple[Any, ...] = ()
@@ -85,7 +95,7 @@ def add_measure_columns(table: Table) -> Table:
         table: the table of media or objects, at its newest version.
     """
     existing = set(table.schema.names)
-    fields = [*(pa.field(name, pa.float32()) for name in measure_columns()), *OF_FAULTS, CONTENT, *OF_RANGE]
+    fields = [*(pa.field(name, pa.float32()) for name in measure_columns()), *OF_FAULTS, CONTENT, *OF_RANGE, N_PAGES]
     if not (missing := [field for field in fields if field.name not in existing]):
         return table
     return Table(table.path, tables.add_empty_columns(table, pa.schema(missing)))
@@ -99,7 +109,7 @@ def complete_rows(
     roots: Sequence[str] | None = None,
     unread: bool = False,
 ) -> Completed:
-    """Compute and write missing measures and copy descriptors of rows that have other measures.
+    """Compute and write missing measures, kinds of content and copy descriptors of rows that have other measures.
 
     Rows without any measure are skipped by default: their images cannot be decoded, or were never read, as those of a
     table of embeddings. Copy descriptors get a column of their own, also where the encoder computes them today, because
@@ -133,12 +143,14 @@ class _Gaps:
     Attributes:
         measures: float32, shape (rows, measures): the present measures, NaN for none.
         unmeasured: bool, shape (rows,): the rows with some measures but not all.
+        unknown: bool, shape (rows,): the rows with measures but without a kind of content.
         undescribed: bool, shape (rows,): the rows with measures but without a copy descriptor.
         unread: whether rows without any measure are among both.
     """
 
     measures: Floats
     unmeasured: Mask
+    unknown: Mask
     undescribed: Mask
     unread: bool
 
@@ -146,17 +158,23 @@ class _Gaps:
     def of(cls, table: Table, *, unread: bool) -> "_Gaps":
         """Return the missing values of a table with all columns of measures."""
         names = measure_columns()
-        read = table.scan(names).read_all()
-        measures = np.stack([each.to_numpy().astype(np.float32) for each in read.columns], axis=1)
+        read = table.scan([*names, CONTENT.name]).read_all()
+        measures = np.stack([read.column(name).to_numpy().astype(np.float32) for name in names], axis=1)
         missing = np.isnan(measures)
         of_pixels = [name != ODD_ASPECT_RATIO.column for name in names]  # a table of embeddings may bring sizes
         is_measured = np.ones(len(missing), dtype=bool) if unread else ~missing[:, of_pixels].all(axis=1)
-        return cls(measures, missing.any(axis=1) & is_measured, _lacks_descriptor(table) & is_measured, unread)
+        return cls(
+            measures,
+            missing.any(axis=1) & is_measured,
+            read.column(CONTENT.name).is_null().to_numpy() & is_measured,
+            _lacks_descriptor(table) & is_measured,
+            unread,
+        )
 
     @property
     def rows(self) -> Mask:
         """The rows with missing values: bool, shape (rows,)."""
-        return self.unmeasured | self.undescribed
+        return self.unmeasured | self.unknown | self.undescribed
 
 
 def _lacks_descriptor(table: Table) -> Mask:
@@ -192,14 +210,16 @@ class _Filling:
         copies = copy_schema(DIMENSION, is_embedding=False) if gaps.undescribed.any() else pa.schema([])
         self._copies = [name for name in copies.names if name in table.schema.names]
         self._facts = _FACTS if gaps.unread else pa.schema([])
-        self.schema = pa.schema([*fields, *copies, *self._facts])
+        self._contents = [CONTENT] if gaps.unknown.any() else []
+        self.schema = pa.schema([*fields, *copies, *self._contents, *self._facts])
         self._has_copies = bool(copies.names)
         self.unread: Mask = np.zeros(int(gaps.rows.sum()), dtype=bool)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the columns in batches, in row order."""
         start = done = 0
-        for batch in self._table.scan(["error", *self._copies, *self._facts.names]):
+        read = [each.name for each in (*self._contents, *self._facts)]
+        for batch in self._table.scan(["error", *self._copies, *read]):
             rows = np.arange(start, start + batch.num_rows)
             incomplete = np.flatnonzero(self._gaps.rows[rows])
             found = [next(self._values) for _ in incomplete]
@@ -207,6 +227,7 @@ class _Filling:
             columns = self._measure_arrays(rows, incomplete, found)
             if self._has_copies:
                 columns += self._copy_arrays(batch, incomplete, found)
+            columns += self._content_arrays(batch, incomplete, found)
             columns += self._fact_arrays(batch, incomplete, found)
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
             start, done = start + batch.num_rows, done + len(found)
@@ -230,18 +251,28 @@ class _Filling:
                 whole[row], panels[row] = each.whole, each.panels
         return [vectors_to_arrow(whole, DIMENSION), lists_to_arrow(panels)]
 
+    def _content_arrays(
+        self, batch: pa.RecordBatch, incomplete: npt.NDArray[np.int64], found: Sequence[_Values]
+    ) -> list[pa.Array]:
+        """Return the kinds of content, as a column; none if no row lacks one."""
+        return [_filled(batch, field, incomplete, [each.content for each in found]) for field in self._contents]
+
     def _fact_arrays(
         self, batch: pa.RecordBatch, incomplete: npt.NDArray[np.int64], found: Sequence[_Values]
     ) -> list[pa.Array]:
         """Return the facts about files; those that the rows have stay."""
-        columns = []
-        for number, field in enumerate(self._facts):
-            values = batch.column(field.name).to_pylist()
-            for row, each in zip(incomplete, found, strict=True):
-                if values[row] is None and each is not _UNREAD:
-                    values[row] = each.facts[number]
-            columns.append(pa.array(values, field.type))
-        return columns
+        return [
+            _filled(batch, field, incomplete, [None if each is _UNREAD else each.facts[number] for each in found])
+            for number, field in enumerate(self._facts)
+        ]
+
+
+def _filled(batch: pa.RecordBatch, field: pa.Field, rows: npt.NDArray[np.int64], found: Sequence[Any]) -> pa.Array:
+    """Return a column of a batch in which some rows have other values where they had none."""
+    values = batch.column(field.name).to_pylist()
+    for row, each in zip(rows, found, strict=True):
+        values[row] = each if values[row] is None else values[row]
+    return pa.array(values, field.type)
 
 
 def _lists(batch: pa.RecordBatch, name: str) -> list[Vectors | None]:
@@ -284,12 +315,13 @@ def _with_progress(
 def _values(row: Any, image: DecodedImage, *, media: Media, gaps: _Gaps, is_described: bool) -> _Values:
     found = measure_image(image)
     measures = np.array([found[name] for name in measure_columns()], dtype=np.float32)  # NaN for None
+    content = str(found[CONTENT.name])
     facts = (image.width, image.height, image.format, _size_of(media.file_of(row))) if gaps.unread else ()
     if not is_described:
-        return _Values(measures, facts=facts)
+        return _Values(measures, content, facts=facts)
     panels = prepare_panels(image.bordered)
     described = describe(np.stack([prepare_whole(image.bordered), *([] if panels is None else panels)]))
-    return _Values(measures, described[0], None if panels is None else described[1:].ravel(), facts)
+    return _Values(measures, content, described[0], None if panels is None else described[1:].ravel(), facts)
 
 
 def _size_of(path: str | None) -> int | None:

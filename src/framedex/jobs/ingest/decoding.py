@@ -44,6 +44,7 @@ class DecodedFile:
         size_bytes, modified_ns, digest: size, modification time and content hash; None if the file cannot be read.
         width, height, format: of the image, whose pixels are not stored; None if it cannot be decoded.
         shown: the values that are black and white; None for values as they are.
+        pages: the number of pages or frames in the file of an image, of which the first is read.
         measures: quality measures.
         prepared: the input of an encoder with a model.
         vector: the embedding of the built-in encoder, which has none.
@@ -64,6 +65,7 @@ class DecodedFile:
     height: int | None = None
     format: str | None = None
     shown: Range | None = None
+    pages: int = 1
     measures: Measures | None = None
     prepared: npt.NDArray[Any] | None = None
     vector: Vectors | None = None
@@ -292,8 +294,8 @@ class FileDecoder:
             {COPY_DESCRIPTOR: a if is_column else None, PANEL_DESCRIPTORS: b}
             for a, b in zip(whole, panels, strict=True)
         ]
-        names = "width", "height", "format", "shown", "measures", "prepared", "vector", "of_copies"
-        identity = ((image.width, image.height, image.format, image.shown) for image in images)
+        names = "width", "height", "format", "shown", "pages", "measures", "prepared", "vector", "of_copies"
+        identity = ((image.width, image.height, image.format, image.shown, image.pages) for image in images)
         computed = zip(measures, prepared, whole if is_embedding else nothing, of_copies, strict=True)
         return [dict(zip(names, a + b, strict=True)) for a, b in zip(identity, computed, strict=True)]
 

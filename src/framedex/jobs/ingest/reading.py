@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from framedex.annotations.box_index import BoxIndex
@@ -11,7 +12,7 @@ from framedex.annotations.problems import Problems, joined_problems
 from framedex.annotations.source_lists import SourceClass, SourceLists
 from framedex.annotations.sources import read_box_index
 from framedex.core.printable import escaped
-from framedex.core.skipped import Skipped
+from framedex.core.skipped import EXAMPLES, Skipped
 from framedex.encoders.copy_descriptor import DIMENSION, is_copy_descriptor
 from framedex.errors import NotFound, WorkspaceError
 from framedex.jobs.ingest.content import Content, FilesInput
@@ -27,10 +28,12 @@ from framedex.settings import Settings
 from framedex.storage import tables
 from framedex.storage.generation import SourceFolder, Summary
 from framedex.storage.id_index import IdIndex
-from framedex.storage.media_rows import copy_schema, text_of_path
+from framedex.storage.media_rows import N_PAGES, copy_schema, text_of_path
 from framedex.storage.table_versions import Table
 from framedex.storage.videos import videos_path
 from framedex.tasks import Commit, TaskProgress
+
+FURTHER_PAGES = "further pages or frames of images, whose first one is read"
 
 
 def read_content_boxes(content: Content, progress: TaskProgress) -> BoxIndex | None:
@@ -255,12 +258,32 @@ def written_facts(
     )
 
 
-def skipped_inputs(content: Content, ingested: Ingested) -> Skipped:
-    """Return what was left out of the files of a content, and what its annotations name in vain."""
+def _count_pages(skipped: Skipped, table: Table, first: int) -> None:
+    """Count the pages and frames of new images that are not read: all but the first of each file."""
+    pages = table.scan([N_PAGES.name]).read_all().column(0)[first:].fill_null(1).to_numpy()
+    several = np.flatnonzero(pages > 1)
+    if len(several):
+        shown = several[:EXAMPLES]
+        paths = table.take_positions(shown + first, "path").to_pylist()
+        examples = (f"{path} has {count:,}" for path, count in zip(paths, pages[shown].tolist(), strict=True))
+        skipped.count(FURTHER_PAGES, int((pages[several] - 1).sum()), examples)
+
+
+def skipped_inputs(content: Content, ingested: Ingested, table: Path, first: int = 0) -> Skipped:
+    """Return what was left out of the files of a content, and what its annotations name in vain.
+
+    Args:
+        content: the content.
+        ingested: the result of its ingestion.
+        table: folder of the media table.
+        first: the number of rows that the table had before.
+    """
     skipped = Skipped()
     if isinstance(content, FilesInput):
         skipped = Skipped(content.source.skipped, content.source.skipped.examples)
         skipped.count("annotations without an image", ingested.unmatched, content.annotations.unmatched_names())
     skipped.count("media that are there already", ingested.present)
     skipped.count("files without their annotation, because several have their name", ingested.ambiguous)
+    if ingested.rows:
+        _count_pages(skipped, Table(table, ingested.version), first)
     return skipped

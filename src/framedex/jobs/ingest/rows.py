@@ -15,6 +15,7 @@ from framedex.media.sources import Item
 from framedex.storage.media_rows import (
     COPY_DESCRIPTOR,
     DAMAGED,
+    N_PAGES,
     OF_RANGE,
     PANEL_DESCRIPTORS,
     VIDEO,
@@ -58,6 +59,7 @@ class IngestedRows:
             "width": decoded.width,
             "height": decoded.height,
             **dict(zip(OF_RANGE.names, decoded.shown or (None, None), strict=True)),
+            N_PAGES.name: decoded.pages if decoded.pages > 1 else None,
             "labels": list(dict.fromkeys(item.labels)) or None,
             "caption": item.caption or None,
             "error": decoded.error,

@@ -24,6 +24,8 @@ export interface MediaItem {
   /** The values that are shown black and white; null where values are shown as they are. */
   shown_from: number | null;
   shown_to: number | null;
+  /** The number of pages or frames in the file, of which the first is shown; null for one. */
+  n_pages: number | null;
   /** The time within the video in seconds; null for an image. */
   frame_timestamp: number | null;
 }
@@ -80,6 +82,7 @@ export function Details({ item }: { item: MediaItem }) {
           item.shown_from !== null &&
             item.shown_to !== null &&
             t.inspector.shown(value(item.shown_from), value(item.shown_to)),
+          item.n_pages !== null && t.inspector.pages(item.n_pages),
         ]
           .filter(Boolean)
           .join(", ")}

@@ -191,6 +191,7 @@ export const pages = {
     file: "File",
     pixels: "Size",
     shown: (from: string, to: string) => `shown from ${from} to ${to}`,
+    pages: (count: number) => `the first of ${count.toLocaleString()} pages or frames`,
     labels: "Labels",
     tags: "Tags",
     caption: "Caption",
