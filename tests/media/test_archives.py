@@ -98,7 +98,7 @@ class TestAllKinds:
     def test_archive__images_in_order(self, tmp_path: Path, name: str) -> None:
         """Images, videos and what may be annotations come in the archive's order; what else is there is counted."""
         members = [
-            ("b/2.JPG", b"two"), ("a/./1.png", b""), ("b//x.webp", b"x" * 300_000), ("notes.txt", b"text"),
+            ("b/2.JPG", b"two"), ("a/./1.png", b""), ("b//x.webp", b"x" * 300_000), ("notes.html", b"text"),
             ("film.mp4", b"film"), (".hidden.jpg", b"h"), ("__MACOSX/._a.jpg", b"m"), ("noext", b"?"),
             ("image_annotations.csv", b"filename,label\n"), ("b/annotations.json", b"{}"),
         ]  # fmt: skip
@@ -108,7 +108,7 @@ class TestAllKinds:
             ("image_annotations.csv", b"filename,label\n"), ("b/annotations.json", b"{}"),
         ]  # fmt: skip
         assert skipped == {
-            "other files (.txt)": 1, "other files (no suffix)": 1, "hidden files": 1,
+            "other files (.html)": 1, "other files (no suffix)": 1, "hidden files": 1,
             "files in system folders such as @eaDir": 1,
         }  # fmt: skip
 

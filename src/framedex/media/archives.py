@@ -23,10 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from framedex.annotations.class_folders import CLASS_LISTS
 from framedex.annotations.formats import box_files, label_files
-from framedex.annotations.mask_images import LABEL_MAP
-from framedex.annotations.parts import part_of
 from framedex.core.allowed_folders import AllowedFolders, within
 from framedex.core.counts import counted
 from framedex.core.left_out import MASK_FILES, count_others, file_reason
@@ -36,7 +33,7 @@ from framedex.core.suffixes import ARCHIVE_SUFFIXES, is_media
 from framedex.errors import InvalidInput
 from framedex.settings import user_path
 
-_ANNOTATIONS = frozenset((".json", ".jsonl", ".xml", ".csv", ".parquet", ".yaml", ".yml", ".names", ".data"))
+_ANNOTATIONS = frozenset((".json", ".jsonl", ".xml", ".csv", ".parquet", ".yaml", ".yml", ".names", ".data", ".txt"))
 _BLOCK = 2**18  # bytes; also larger than any valid header
 _MAX_HEADERS = 1000  # global headers of a tar, which tarfile keeps in memory
 _SMALL = 64 * 2**20  # bytes; the ratio of smaller contents is not checked
@@ -269,12 +266,8 @@ def is_mask(name: str) -> bool:
 
 
 def may_be_annotations(name: str) -> bool:
-    """Return whether a member may be a file of a layout: by its suffix; a text in a folder, or a list of the root."""
-    home, _, last = name.rpartition("/")
-    stem, suffix = posixpath.splitext(last)
-    return suffix.lower() in _ANNOTATIONS or (
-        suffix.lower() == ".txt" and bool(home or last in (*CLASS_LISTS, LABEL_MAP) or part_of(stem))
-    )
+    """Return whether a member may be a file of a layout, by its suffix."""
+    return posixpath.splitext(name)[1].lower() in _ANNOTATIONS
 
 
 def _zip_members(file: BinaryIO, meter: _Meter) -> Iterator[ArchiveMember]:

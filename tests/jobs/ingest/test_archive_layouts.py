@@ -39,6 +39,7 @@ LAYOUTS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "coco": ("train2017/", {"annotations/instances_train2017.json": json.dumps(COCO)}),
     "roboflow": ("train/", {"train/_annotations.coco.json": json.dumps(COCO)}),
     "yolo": ("images/train/", {"labels/train/1.txt": "0 0.5 0.5 0.2 0.2\n", "data.yaml": YAML}),
+    "yolo beside images": ("", {"1.txt": "0 0.5 0.5 0.2 0.2\n", "data.yaml": "names: [cat]\n", "notes.txt": "a note"}),
     "voc": ("JPEGImages/", {"Annotations/1.xml": VOC, "ImageSets/Main/train.txt": "1\n"}),
     "tables": ("", {"image_annotations.csv": "filename\tlabel\n1.jpg\tdog\n", "object_annotations.csv": BOXES}),
     "huggingface": ("train/", {"train/metadata.jsonl": '{"file_name": "1.jpg", "label": "cat", "score": 2}\n'}),
@@ -110,7 +111,7 @@ def test_archive__says_what_its_folder_says(tmp_path: Path, layout: str, top: st
 
 def others(skipped: Skipped) -> dict[str, list[str]]:
     """Return the files of other kinds that were left out, by their suffix."""
-    return {reason: skipped.examples[reason] for reason in skipped if reason.startswith("other files")}
+    return {reason: sorted(skipped.examples[reason]) for reason in skipped if reason.startswith("other files")}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -113,8 +113,7 @@ class UploadSource(Source):
             is_read: whether the file at a path in the archive is read as annotations.
         """
         skipped, known = Skipped(self.skipped, self.skipped.examples), (*label_files(), *box_files())
-        home = self.folder / _LAYOUT
-        for name in sorted(each.relative_to(home).as_posix() for each in home.rglob("*") if each.is_file()):
+        for name in _annotation_files(self.folder):
             if name in known or is_read(name):
                 continue
             if (reason := file_reason(name)) is not None:
@@ -142,6 +141,12 @@ class UploadSource(Source):
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
                     (root / name).touch()
         return root
+
+
+def _annotation_files(upload: Path) -> list[str]:
+    """Return the paths of what may be annotations in an archive, sorted, given the folder of its upload."""
+    home = upload / _LAYOUT
+    return sorted(each.relative_to(home).as_posix() for each in home.rglob("*") if each.is_file())
 
 
 def _common_folder(upload: Path) -> tuple[str | None, bool]:
@@ -199,6 +204,7 @@ def upload_archive(
                     images += 1
             progress(member.done)
         if not images:
+            count_others(skipped, _annotation_files(upload.folder))
             raise InvalidInput(f"no images in the archive {str(path)!r}{_contents_text(skipped)}")
         return _settle(upload, dataset, +skipped)
 
@@ -253,7 +259,7 @@ def _write_annotations(upload: Path, name: str, member: ArchiveMember, skipped: 
         except OSError:  # a name that is a folder, too, or that is too long
             skipped.note("annotation files with odd names", name)
         else:
-            skipped[REPEATED] += is_repeated
+            skipped.update({REPEATED: 1} if is_repeated else {})
     finally:
         partial_file.unlink(missing_ok=True)
 
