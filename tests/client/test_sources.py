@@ -1,12 +1,13 @@
 """Source folders over HTTP and by the client: their states, a new place, and the comparison with a dataset."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from framedex import Client, Conflict, Dataset, Forbidden, InvalidInput, Workspace
 from tests.gallery import fill
-from tests.image_files import photo, write
+from tests.image_files import encode, photo, write
 from tests.prepared import prepared
 from tests.service.client import BASE
 
@@ -54,6 +55,17 @@ def test_sync__by_client(client: Client, moving: Dataset, folder: Path) -> None:
     assert moving.sync().new == 0
     with pytest.raises(InvalidInput, match="apply"):
         dataset.sync(remove=True)
+
+
+@pytest.mark.slow
+def test_add_media__of_an_archive(client: Client, dataset: Dataset, tmp_path: Path) -> None:
+    """An archive as the path of an addition is sent as one, as the library takes it."""
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("in/a.png", encode(photo(501)))
+        archive.writestr("../b.png", b"b")
+    client.dataset("pets").add_media(tmp_path / "x.zip")
+    assert "in/a.png" in dataset.to_arrow(["path"])["path"].to_pylist()
+    assert dataset.skipped["names that lead out of the archive"] == 1
 
 
 def test_sources__permissions(

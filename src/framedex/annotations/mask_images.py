@@ -27,7 +27,7 @@ from framedex.annotations.shapes import ObjectShape
 from framedex.annotations.tables import write_label_table
 from framedex.annotations.voc import homes_of
 from framedex.core.counts import counted
-from framedex.core.left_out import MASK_FOLDERS
+from framedex.core.left_out import MASK_FOLDERS, MASK_PATTERN
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import has_file, open_text, read_bytes
 from framedex.errors import InvalidInput
@@ -67,8 +67,9 @@ def find_files(folder: Path) -> list[str]:
 
 
 def label_file_finder(_folder: Path) -> Callable[[str], bool]:
-    """Return a function that says whether a path within a folder is that of a list of classes of masks."""
-    return lambda path: path.rpartition("/")[2] == LABEL_MAP
+    """Return a function that says whether a path is that of masks, of a list of their classes, or of their folder."""
+    of_masks = re.compile(MASK_PATTERN)
+    return lambda path: path.rpartition("/")[2] == LABEL_MAP or of_masks.search(path) is not None
 
 
 # Reading

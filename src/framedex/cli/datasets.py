@@ -152,7 +152,8 @@ def add(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A folder, an image, a list (.txt, .csv, .tsv, .parquet), or Parquet with images or embeddings."
+            help="A folder, an archive, an image, a list (.txt, .csv, .tsv, .parquet), or Parquet with images or "
+            "embeddings."
         ),
     ] = None,
     archive: Annotated[Path | None, typer.Option(help="Instead of SOURCE: a .zip, .tar or .tar.gz file.")] = None,

@@ -57,7 +57,9 @@ def _root_line(root: "RelocatedRoot") -> str:
 
 
 def preview(
-    source: Annotated[str, typer.Argument(help="A folder, a list or a table of boxes, a pattern, or s3://…")],
+    source: Annotated[
+        str, typer.Argument(help="A folder, an archive, a list or a table of boxes, a pattern, or s3://…")
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """Show how a source is understood: layout, columns and what each becomes, first rows; create nothing."""

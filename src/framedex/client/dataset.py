@@ -26,7 +26,7 @@ from framedex.client.work import ClientTask
 from framedex.core.counts import counted
 from framedex.core.left_out import file_reason
 from framedex.core.naming import name_key
-from framedex.core.suffixes import is_media
+from framedex.core.suffixes import ARCHIVE_SUFFIXES, is_media
 from framedex.errors import Error, InvalidInput, NotFound
 from framedex.records import (
     Copy,
@@ -192,7 +192,7 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         """Add images and videos; see :meth:`framedex.Dataset.add_media`. Files are sent to the service.
 
         Args:
-            path: a folder or a file on this machine; the files in a folder are sent in one transaction.
+            path: a folder, an archive or a file on this machine; the files in a folder are sent in one transaction.
             files: paths, ``(name, bytes)`` pairs, or binary files with a ``name``.
             archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
             s3_uri: a folder or a manifest in a bucket.
@@ -208,6 +208,8 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         if sum(each is not None for each in (path, files, archive, s3_uri)) != 1:
             raise InvalidInput("Exactly one media source must be provided (path, files, s3_uri or archive)")
         before = self.last_task
+        if path is not None and _is_archive(Path(path).expanduser()):
+            path, archive = None, Path(path).expanduser()
         if path is not None or (files is not None and len(files) > _BATCH_FILES):
             if auto_reindex:
                 raise InvalidInput("auto_reindex is for up to 50 files, archives and buckets; call reindex afterwards")
@@ -417,6 +419,10 @@ class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, Clien
         info = self.info
         images = counted(info.n_images, "images")
         return f"<framedex.ClientDataset {info.display_name!r}: {images}, {info.status_new}>"
+
+
+def _is_archive(path: Path) -> bool:
+    return path.name.lower().endswith(ARCHIVE_SUFFIXES) and path.is_file()
 
 
 def local_files(path: str | os.PathLike[str]) -> list[Path]:

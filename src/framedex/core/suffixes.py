@@ -6,6 +6,7 @@ IMAGE_SUFFIXES = frozenset((
     ".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".bmp", ".webp", ".jp2", ".jfif", ".heic", ".heif", ".avif",
     ".jpe", ".apng", ".j2k", ".hif", ".pbm", ".pgm", ".ppm", ".pnm", ".dcm", ".dicom",
 ))  # fmt: skip
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 VIDEO_SUFFIXES = frozenset((
     ".mp4", ".mov", ".m4v", ".avi", ".mkv", ".wmv", ".flv", ".webm",
     ".3g2", ".3gp", ".asf", ".m2ts", ".m2v", ".mpe", ".mpeg", ".mpg", ".mts", ".ogv", ".vob",

@@ -8,12 +8,13 @@ import csv
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framedex.core.regular_files import engine_file
+from framedex.core.parquet_footer import column_sizes
+from framedex.core.regular_files import engine_file, open_binary
 from framedex.errors import InvalidInput
 
 MAX_ROW = 2**24
@@ -105,8 +106,9 @@ def parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -
         with engine_file(path) as source, pq.ParquetFile(source) as file:
             columns = choose(file.schema_arrow.names)
             leaves = _leaves(file.metadata, columns)
-            _check_sizes(file.metadata, leaves, shown)
             types = {field.name: field.type for field in file.schema_arrow}
+        with open_binary(path) as opened:
+            _check_sizes(opened, leaves, shown)
         # As dictionaries, repeated texts are in memory once.
         with engine_file(path) as source, pq.ParquetFile(source, read_dictionary=leaves, pre_buffer=False) as file:
             for batch in file.iter_batches(_ROWS, columns=columns):
@@ -167,13 +169,12 @@ def _leaves(metadata: Any, columns: Sequence[str]) -> list[str]:
     return [path for path in paths if any(path == name or path.startswith(f"{name}.") for name in columns)]
 
 
-def _check_sizes(metadata: Any, leaves: Sequence[str], source: str) -> None:
-    """Check the mean size of a row before any value is read, as far as the file's directory tells it."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
-            size = max(chunk.total_uncompressed_size, (chunk.num_values - group.num_rows) * _POINTER)
-            if chunk.path_in_schema in leaves and size > MAX_ROW * max(group.num_rows, 1):
-                raise _too_large(source, chunk.path_in_schema.split(".")[0])
+def _check_sizes(file: BinaryIO, leaves: Sequence[str], source: str) -> None:
+    """Check the mean size of a row before any value is read, as far as the file's footer tells it."""
+    for column in column_sizes(file):
+        size = max(column.size, (column.n_values - column.n_rows) * _POINTER)
+        if column.path in leaves and size > MAX_ROW * max(column.n_rows, 1):
+            raise _too_large(source, column.path.split(".")[0])
 
 
 def _parts(batch: pa.RecordBatch, source: str) -> Iterator[pa.RecordBatch]:

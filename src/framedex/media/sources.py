@@ -79,7 +79,8 @@ class FolderSource(Source):
     are not entered. Files whose suffix names no other kind of file are images if they begin like one.
 
     Attributes:
-        is_annotation: whether a path below the root is that of a file of annotations, which is none of the other files.
+        is_annotation: whether a path below the root is that of a file of annotations, which is none of the other files,
+            or with a slash behind it that of a folder of such.
     """
 
     root: str
@@ -145,8 +146,9 @@ class FolderSource(Source):
         top: bool,
     ) -> None:
         if is_left_out(entry.name):
-            reason = folder_reason(entry.name) if _is_folder(entry) else HIDDEN_FILES
-            self.skipped.note(reason, self._shown(folder, entry.name))
+            shown, is_folder = self._shown(folder, entry.name), _is_folder(entry)
+            if not is_folder or not self.is_annotation(f"{shown}/"):
+                self.skipped.note(folder_reason(entry.name) if is_folder else HIDDEN_FILES, shown)
             return
         if top and entry.name in (*label_files(), *box_files()):
             return

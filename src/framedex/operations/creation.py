@@ -14,14 +14,12 @@ from framedex.jobs.ingest.content import (
     FilesInput,
     check_thresholds,
     open_content,
+    source_to_store,
     store_images,
 )
 from framedex.jobs.ingest.vectors import THRESHOLDS
-from framedex.media.archives import archive_path
 from framedex.media.display_range import checked_range
-from framedex.media.files import allowed_folders
 from framedex.media.frame_sampling import Sampling
-from framedex.media.held_images import held_images
 from framedex.operations.context import Context
 from framedex.operations.names import Operation
 from framedex.operations.starting import delete_dataset
@@ -43,7 +41,7 @@ def opened_source(
         InvalidInput: the source or the encoder cannot be used.
     """
     settings = context.settings
-    if (images := archive_path(source) or held_images(source, allowed_folders(settings))) is None:
+    if (images := source_to_store(source, settings)) is None:
         yield open_content(source, encoder, settings, class_folders=class_folders), None
         return
     choose_encoder(encoder, settings)  # what cannot be indexed is not stored first

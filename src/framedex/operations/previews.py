@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +25,9 @@ from framedex.core.skipped import Skipped
 from framedex.core.table_rows import parquet_rows
 from framedex.errors import InvalidInput
 from framedex.export.table_columns import reserved_names
-from framedex.jobs.ingest.content import FilesInput, open_content
+from framedex.jobs.ingest.content import Content, FilesInput, open_content, open_stored_upload
 from framedex.jobs.ingest.source_facts import typed_values
+from framedex.jobs.ingest.uploads import upload_archive
 from framedex.jobs.ingest.vectors import is_vector_file
 from framedex.media.archives import archive_path
 from framedex.media.files import allowed_folders
@@ -92,10 +94,8 @@ def preview_source(source: Any, settings: Settings) -> SourcePreview:
         Unavailable: it is in a bucket that cannot be reached.
     """
     allowed = allowed_folders(settings)
-    if archive_path(source) is not None:
-        raise InvalidInput(
-            f"{os.fspath(source)!r} is an archive, which is unpacked for a dataset alone; unpack it first"
-        )
+    if (archive := archive_path(source)) is not None:
+        return _of_archive(archive, settings)
     path = user_path(source) if isinstance(source, str | os.PathLike) else None
     if path is not None and path.suffix.lower() in LIST_SUFFIXES and "://" not in os.fspath(source):
         path = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
@@ -109,7 +109,7 @@ def preview_source(source: Any, settings: Settings) -> SourcePreview:
     table = None if path is not None or isinstance(source, list | tuple) else as_table(source)
     if table is not None and "embedding" not in table.schema.names and (column := path_column(table)) is not None:
         return _of_table(table, column, allowed)
-    return _of_content(source, settings)
+    return _of_content(source, open_content(source, "auto", settings))
 
 
 def _of_list(path: Path, allowed: AllowedFolders | None) -> SourcePreview:
@@ -167,8 +167,14 @@ def _of_images(images: HeldImages) -> SourcePreview:
     return preview.model_copy(update={"files": len(first), "found": None})
 
 
-def _of_content(source: Any, settings: Settings) -> SourcePreview:
-    content = open_content(source, "auto", settings)
+def _of_archive(path: Path, settings: Settings) -> SourcePreview:
+    """Return how an archive is understood: as its folder, of which the annotations are unpacked for this time."""
+    with TemporaryDirectory(prefix="framedex-") as folder:
+        names = upload_archive(path, Path(folder), settings, lambda _share: None, has_contents=False)
+        return _of_content(path, open_stored_upload(names, "", "auto", settings), kind="archive")
+
+
+def _of_content(source: Any, content: Content, kind: str | None = None) -> SourcePreview:
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else type(source).__name__
     if not isinstance(content, FilesInput):
         return SourcePreview(
@@ -184,14 +190,14 @@ def _of_content(source: Any, settings: Settings) -> SourcePreview:
         )
     paths = [each.path for each in islice(content.source.items(), _ROWS)]
     is_remote = "://" in content.source.root
-    missing = [] if is_remote else [each for each in paths if not _exists(content.source.root, each)]
+    missing = [] if is_remote or kind else [each for each in paths if not _exists(content.source.root, each)]
     skipped = Skipped(content.source.skipped, getattr(content.source.skipped, "examples", {}))
     skipped.update(content.annotations.problems.counts)
     for each in content.annotations.problems.sample:
         skipped.show(each.kind, str(each))
     return SourcePreview(
         source=escaped(name),
-        kind=(content.config or {}).get("kind", "list"),
+        kind=kind or (content.config or {}).get("kind", "list"),
         columns=[],
         rows=[[_text_of(each)] for each in paths[:_SHOWN_ROWS]],
         files=len(paths),

@@ -59,13 +59,13 @@ class PreviewColumn(Record):
 class SourcePreview(Record):
     """The reading of a source by :meth:`framedex.Workspace.preview`, from its beginning.
 
-    ``kind`` is ``list``, ``boxes`` (a table of bounding boxes), ``folder``, ``file``, ``pattern``, ``table`` or
-    ``images`` (in memory), ``vectors`` (a table with embeddings) or ``s3``. Of a list that is text, ``encoding``,
-    ``delimiter`` and ``has_header`` say how it is read. ``rows`` has the first ten rows, cells as texts in the order of
-    ``columns``; of a source without columns, a path each. ``files`` counts the paths among the first hundred rows,
-    ``found`` those at which there is a file, and ``missing`` has the first others, as they were understood; of a bucket
-    and of images in memory nothing is looked for. ``layout`` has the sentences of :attr:`framedex.Dataset.layout`, and
-    ``problems`` what is left out of these rows.
+    ``kind`` is ``list``, ``boxes`` (a table of bounding boxes), ``folder``, ``archive``, ``file``, ``pattern``,
+    ``table`` or ``images`` (in memory), ``vectors`` (a table with embeddings) or ``s3``. Of a list that is text,
+    ``encoding``, ``delimiter`` and ``has_header`` say how it is read. ``rows`` has the first ten rows, cells as
+    texts in the order of ``columns``; of a source without columns, a path each. ``files`` counts the paths among
+    the first hundred rows, ``found`` those at which there is a file, and ``missing`` has the first others, as they
+    were understood; of a bucket and of images in memory nothing is looked for. ``layout`` has the sentences of
+    :attr:`framedex.Dataset.layout`, and ``problems`` what is left out of these rows.
     """
 
     source: str

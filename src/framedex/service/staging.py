@@ -23,9 +23,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from framedex.core.counts import counted
-from framedex.core.suffixes import is_video
+from framedex.core.suffixes import ARCHIVE_SUFFIXES, is_video
 from framedex.errors import Error, WorkspaceError
-from framedex.media.archives import SUFFIXES
 from framedex.service.actions import MAX_JSON_BYTES
 from framedex.service.errors import Refusal
 from framedex.settings import Settings
@@ -303,7 +302,7 @@ class _Parser:
                 raise Refusal(400, f"A form has up to {_MAX_FIELDS} fields beside files")
 
     def _begin_file(self, name: str) -> None:
-        suffix = next((each for each in SUFFIXES if name.lower().endswith(each)), "")  # which the library reads
+        suffix = next((each for each in ARCHIVE_SUFFIXES if name.lower().endswith(each)), "")  # which the library reads
         self._file = StagedFile(name, self._folder / f"{self._n_files}{suffix}")
         if not name:  # a form of a browser without a choice; a content is refused at its end
             return

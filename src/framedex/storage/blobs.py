@@ -34,10 +34,11 @@ _BLOBS, _UPLOADS, _LIST, _OWNER = "blobs", "uploads", "files.parquet", "owner"
 _UNUSED = "unused-blobs"
 _SUFFIX = re.compile(r"\.[a-z0-9]{1,8}")
 _ROWS = 8192
-_DIGEST_BYTES = 16
+DIGEST_BYTES = 16
+"""The size of the hash of a content."""
 _SYNCING = 8
 _NOTHING = nullcontext()
-_SCHEMA = pa.schema([pa.field("path", pa.binary(), nullable=False), pa.field("digest", pa.binary(_DIGEST_BYTES))])
+_SCHEMA = pa.schema([pa.field("path", pa.binary(), nullable=False), pa.field("digest", pa.binary(DIGEST_BYTES))])
 _Row = tuple[bytes, bytes | None]
 
 
@@ -90,7 +91,7 @@ class Upload:
             WorkspaceError: the content cannot be written.
         """
         partial = self.folder / "content.partial"
-        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         with _as_workspace_error(partial):
             file = partial.open("wb")
         try:
@@ -283,7 +284,7 @@ def _blob_groups(folder: Path) -> Iterator[tuple[list[Path], npt.NDArray[np.uint
     """Yield all blobs with their hashes, in groups of some thousand."""
     blobs = _blobs(folder)
     while group := list(islice(blobs, _ROWS)):
-        yield group, _numbers(pa.array([_digest_of(blob) for blob in group], pa.binary(_DIGEST_BYTES)))
+        yield group, _numbers(pa.array([_digest_of(blob) for blob in group], pa.binary(DIGEST_BYTES)))
 
 
 def _upload_hashes(dataset: Path) -> npt.NDArray[np.uint64]:
@@ -299,8 +300,8 @@ def _upload_hashes(dataset: Path) -> npt.NDArray[np.uint64]:
 def _set_aside(aside: Path) -> tuple[list[Path], npt.NDArray[np.uint64]]:
     """Return the blobs in the folder of blobs to remove, with their hashes."""
     paths = list(aside.iterdir()) if aside.is_dir() else []
-    digests = [bytes.fromhex(path.name[: 2 * _DIGEST_BYTES]) for path in paths]
-    return paths, _numbers(pa.array(digests, pa.binary(_DIGEST_BYTES)))
+    digests = [bytes.fromhex(path.name[: 2 * DIGEST_BYTES]) for path in paths]
+    return paths, _numbers(pa.array(digests, pa.binary(DIGEST_BYTES)))
 
 
 def _put_back(dataset: Path, aside: Path, requested: npt.NDArray[np.uint64] | None) -> None:

@@ -11,10 +11,13 @@ import pytest
 
 from framedex import Workspace
 from framedex.annotations.sources import find_box_sources, read_annotations, read_box_index
-from framedex.jobs.ingest.content import FilesInput, content_from_config
+from framedex.core.skipped import Skipped
+from framedex.jobs.ingest.content import FilesInput, content_from_config, open_content, open_stored_upload
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive
+from framedex.media.archives import BROKEN
 from framedex.media.frame_sampling import EVERY_SECOND
 from framedex.operations.creation import new_embedding_config, opened_source
+from framedex.operations.previews import preview_source
 from tests.annotations.written import no_progress
 from tests.gallery import SETTINGS, Averages
 from tests.image_files import encode, photo
@@ -36,6 +39,7 @@ LAYOUTS: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "coco": ("train2017/", {"annotations/instances_train2017.json": json.dumps(COCO)}),
     "roboflow": ("train/", {"train/_annotations.coco.json": json.dumps(COCO)}),
     "yolo": ("images/train/", {"labels/train/1.txt": "0 0.5 0.5 0.2 0.2\n", "data.yaml": YAML}),
+    "yolo beside images": ("", {"1.txt": "0 0.5 0.5 0.2 0.2\n", "data.yaml": "names: [cat]\n", "notes.txt": "a note"}),
     "voc": ("JPEGImages/", {"Annotations/1.xml": VOC, "ImageSets/Main/train.txt": "1\n"}),
     "tables": ("", {"image_annotations.csv": "filename\tlabel\n1.jpg\tdog\n", "object_annotations.csv": BOXES}),
     "huggingface": ("train/", {"train/metadata.jsonl": '{"file_name": "1.jpg", "label": "cat", "score": 2}\n'}),
@@ -72,6 +76,14 @@ def packed(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
+def unpacked(folder: Path, files: dict[str, bytes]) -> Path:
+    """Write files below a folder."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
 def stored(path: Path, home: Path) -> UploadSource:
     """Return the upload of an archive."""
     return upload_archive(path, home, SETTINGS, no_progress)
@@ -82,10 +94,8 @@ def stored(path: Path, home: Path) -> UploadSource:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_archive__says_what_its_folder_says(tmp_path: Path, layout: str, top: str, kind: str) -> None:
     """Labels, tags, values and boxes of each image are those of the folder, with a folder around all or without."""
-    files, folder = members(layout), tmp_path / "folder"
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    files = members(layout)
+    folder = unpacked(tmp_path / "folder", files)
     expected, boxes = read_annotations(str(folder), class_folders=None), read_box_index(find_box_sources(folder))
     source = stored(
         packed(tmp_path / f"a.{kind}", {top + name: content for name, content in files.items()}), tmp_path / "d"
@@ -97,6 +107,52 @@ def test_archive__says_what_its_folder_says(tmp_path: Path, layout: str, top: st
     for each in paths:
         assert (found.find(each), found.facts_of(each)) == (expected.find(each), expected.facts_of(each))
         assert found_boxes.find(each, (50, 40)) == boxes.find(each, (50, 40))
+
+
+def others(skipped: Skipped) -> dict[str, list[str]]:
+    """Return the files of other kinds that were left out, by their suffix."""
+    return {reason: sorted(skipped.examples[reason]) for reason in skipped if reason.startswith("other files")}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_archive__counts_the_files_that_its_folder_counts(tmp_path: Path, layout: str) -> None:
+    """Annotations that are read are no other files; what looks like them is one, as in the folder, also in a retry."""
+    files = {**members(layout), "more/a.json": b"{}", "more/b.txt": b"b", "c.html": b"c"}
+    content = open_content(unpacked(tmp_path / "folder", files), "gist", SETTINGS)
+    assert isinstance(content, FilesInput)
+    assert len(list(content.source.items())) == len([name for name in files if name.endswith(".jpg")])
+    source = stored(packed(tmp_path / "a.zip", files), tmp_path / "d")
+    for _ in range(2):
+        opened = open_stored_upload(source, "d", "gist", SETTINGS)
+        assert opened.config is not None
+        assert others(opened.source.skipped) == others(content.source.skipped) != {}
+        source = UploadSource(
+            tmp_path / "d", source.upload_id, Skipped(opened.config["skipped"], opened.config["examples"])
+        )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_preview__of_an_archive_is_that_of_its_folder(tmp_path: Path, layout: str) -> None:
+    """The preview of an archive says what that of its folder says, opens no image, and leaves nothing behind."""
+    files = dict(sorted(members(layout).items()))
+    folder = preview_source(unpacked(tmp_path / "folder", files), SETTINGS)
+    files.update({name: b"no image" for name in files if name.endswith(".jpg")})
+    archive = preview_source(packed(tmp_path / "a.tar", files), SETTINGS)
+    told = {"source", "kind"}
+    assert archive.model_dump(exclude=told) == folder.model_dump(exclude=told)
+    assert (archive.kind, archive.source) == ("archive", str(tmp_path / "a.tar"))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.tar", "folder"]
+
+
+def test_archive__broken_annotations_leave_those_of_their_name(tmp_path: Path) -> None:
+    """Of two files of annotations of one name the last counts, but for one that is broken: the sound one stays."""
+    first, last, image = b'{"images": []}  ', b'{"images": [0]} ', encode(photo(1)[:40, :50], "JPEG")
+    path = packed(tmp_path / "x.zip", {"1.jpg": image, "a.json": first, "b.json": last})
+    path.write_bytes(path.read_bytes().replace(last, b"x" * 16).replace(b"b.json", b"a.json"))
+    source = stored(tmp_path / "x.zip", tmp_path / "d")
+    assert (source.folder / "layout" / "a.json").read_bytes() == first
+    assert source.skipped == {BROKEN: 1}
+    assert sorted(each.name for each in source.folder.iterdir()) == ["files.parquet", "layout"]
 
 
 @pytest.mark.parametrize("name", ["con.json", "a:b.json", "labels/nul.txt", f"labels/{'x' * 300}.txt", "labels/a?.txt"])

@@ -4,17 +4,20 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from framedex import Workspace
+from framedex import Dataset, Error, Workspace
 from framedex.annotations.sources import find_box_sources, read_annotations, read_box_index
+from framedex.media.archives import END_MISSING
 from tests.gallery import Averages
-from tests.image_files import photo, write
+from tests.image_files import encode, photo, write
+from tests.jobs.ingest.test_archive_layouts import packed
 from tests.laws import trials
 
 NAMES, LABELS, SIZE = ("one.jpg", "two.jpg", "x/three.jpg"), ("cat", "dog", "hen"), (160, 120)
@@ -86,8 +89,23 @@ def row(at: int) -> str:
     return json.dumps({"file_name": NAMES[at], "text": "a text", "objects": objects, "weight": 1.5})
 
 
+def labelme(at: int) -> str:
+    """Return a file of labelme."""
+    shape = {"label": LABELS[at], "points": [[10, 20], [40, 60]], "shape_type": "rectangle", "flags": {}}
+    outline = {"label": LABELS[at], "points": [[1, 2], [31, 2], [31, 42]], "shape_type": "polygon", "group_id": None}
+    image = {"imagePath": NAMES[at].rpartition("/")[2], "imageWidth": 160, "imageHeight": 120, "flags": {"a": True}}
+    return json.dumps({"version": "5.4.1", "shapes": [shape, outline], **image, "imageData": None})
+
+
+def mask(at: int) -> bytes:
+    """Return an image of masks with a square of the class of an image."""
+    pixels = np.zeros((120, 160, 3), np.uint8)
+    pixels[20:60, 10:40, at] = 200
+    return encode(pixels, "PNG")
+
+
 STEMS = [name.removesuffix(".jpg") for name in NAMES]
-CORPUS: dict[str, dict[str, str | pa.Table]] = {
+CORPUS: dict[str, dict[str, str | bytes | pa.Table]] = {
     "coco": {"annotations.json": json.dumps(COCO), "captions.json": json.dumps(CAPTIONS)},
     "coco-folder": {
         "annotations/instances_val.json": json.dumps(COCO),
@@ -117,6 +135,11 @@ CORPUS: dict[str, dict[str, str | pa.Table]] = {
         )
     },
     "label-studio": {"export.json": json.dumps(list(map(task, range(3))))},
+    "labelme": {f"{stem}.json": labelme(at) for at, stem in enumerate(STEMS)},
+    "masks": {
+        "labelmap.txt": "# label:color_rgb:parts:actions\ncat:200,0,0::\ndog:0,200,0::\nhen:0,0,200::\n",
+        **{f"SegmentationClass/{stem}.png": mask(at) for at, stem in enumerate(STEMS)},
+    },
 }  # fmt: skip
 JUNK = [b"null", b"true", b"[]", b"{}", b'"x"', b"-7", b"7777", b"1e400", b"NaN", b"", b"[", b"<", b"9" * 5000, b"\xff"]
 _TOKEN = re.compile(rb'"[^"]*"|[A-Za-z_.]+|-?[0-9][0-9.]*')
@@ -141,29 +164,35 @@ def folders(tmp_path: Path, name: str, count: int) -> Iterator[tuple[Path, bool]
     for number, each in enumerate(NAMES):
         write(home / each, photo(number))
     for each, content in CORPUS[name].items():
-        (home / each).parent.mkdir(exist_ok=True)
-        if isinstance(content, str):
-            (home / each).write_text(content)
-        else:
+        (home / each).parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, pa.Table):
             pq.write_table(content, home / each)
+        else:
+            (home / each).write_bytes(content.encode() if isinstance(content, str) else content)
     yield home, True
     for seed in range(count):
         chance = random.Random(f"{name} {seed}")
         path = home / chance.choice(list(CORPUS[name]))
         before = path.read_bytes()
-        # Damaged statistics of sizes in the directory of a Parquet file end the process in Arrow 26.0.1.
-        end = len(before) - 8 - int.from_bytes(before[-8:-4], "little") if path.suffix == ".parquet" else len(before)
-        changed, is_decided = mutated(before[:end], chance)
-        path.write_bytes(changed + before[end:])
+        changed, is_decided = mutated(before, chance)
+        path.write_bytes(changed)
         yield home, is_decided
         path.write_bytes(before)
     shutil.rmtree(home)
 
 
-def check_labels(found: dict[str, list[str]], *, is_decided: bool) -> None:
-    """Check that labels that are those of one image are on no other."""
-    for name, label in zip(NAMES, LABELS, strict=True):
-        assert not is_decided or not (set(LABELS) - {label}) & set(found.get(name, []))
+def check_labels(found: Mapping[str, Iterable[str]], *, is_decided: bool) -> None:
+    """Check that labels that are those of one image are on no other; a flipped byte moves those of one image."""
+    foreign = [name for name, own in zip(NAMES, LABELS, strict=True) if {*LABELS} - {own} & {*found.get(name, ())}]
+    assert len(foreign) <= (0 if is_decided else 1), foreign
+
+
+def labels_of(dataset: Dataset) -> dict[str, list[str]]:
+    """Return the labels of each image and of its boxes, by its path."""
+    found: dict[str, list[str]] = {row["path"]: row["labels"] or [] for row in dataset.view.rows(["path", "labels"])}
+    for row in dataset.objects.to_arrow(["image_filename", "label"]).to_pylist():
+        found[row["image_filename"]].append(row["label"])
+    return found
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -188,13 +217,61 @@ def test_read__files_that_were_changed(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", CORPUS)
 def test_create__of_files_that_were_changed(workspace: Workspace, tmp_path: Path, name: str) -> None:
     """A dataset is made with all its images, whatever a file says, and no box is on another image."""
-    for folder, is_decided in folders(tmp_path, name, trials(10, 200)):
+    for number, (folder, is_decided) in enumerate(folders(tmp_path, name, trials(10, 200))):
         dataset = workspace.create_dataset("d", folder, Averages())
-        rows = dataset.objects.to_arrow(["image_filename", "label"]).to_pylist()
-        found: dict[str, list[str]] = {}
-        for each in rows:
-            found.setdefault(each["image_filename"], []).append(each["label"])
+        found = labels_of(dataset)
         check_labels(found, is_decided=is_decided)
+        assert number or all(label in found[each] for each, label in zip(NAMES, LABELS, strict=True))
         assert dataset.count() == len(NAMES)
         assert workspace.check().findings == []
         workspace.delete_dataset(dataset.id)
+
+
+def files_of(name: str) -> dict[str, bytes]:
+    """Return the images with the texts of a format."""
+    texts = {each: content.encode() for each, content in CORPUS[name].items() if isinstance(content, str)}
+    return {**{each: encode(photo(number), "JPEG") for number, each in enumerate(NAMES)}, **texts}
+
+
+SINGLE: dict[str, Callable[[Path], Path]] = {
+    "zip": lambda home: packed(home / "a.zip", files_of("coco-folder")),
+    "tar": lambda home: packed(home / "a.tar", files_of("yolo")),
+    "tgz": lambda home: packed(home / "a.tgz", files_of("voc")),
+    "list": lambda home: written(home / "list.csv", "path,label,score\n{0},cat,1\n{1},dog,2.5\n{2},hen,\n"),
+    "lines": lambda home: written(home / "list.txt", "{0} cat\n{1} dog\n# more\n{2} hen\n"),
+}  # fmt: skip
+
+
+def written(path: Path, text: str) -> Path:
+    """Write a list of the images, and the images beside it."""
+    for number, each in enumerate(NAMES):
+        write(path.parent / each, photo(number))
+    path.write_text(text.format(*NAMES))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.only_soak
+@pytest.mark.parametrize("kind", SINGLE)
+def test_create__of_a_file_that_was_changed(workspace: Workspace, tmp_path: Path, kind: str) -> None:
+    """An archive or a list is refused with an error of ours, and leaves nothing, or no label is on another image."""
+    (tmp_path / "home").mkdir()
+    path = SINGLE[kind](tmp_path / "home")
+    before = path.read_bytes()
+    for seed in range(trials(10, 200)):
+        changed, is_decided = mutated(before, random.Random(f"{kind} {seed}")) if seed else (before, True)
+        path.write_bytes(changed)
+        try:
+            dataset = workspace.create_dataset("d", path, Averages())
+        except Error:
+            assert workspace.datasets() == []
+            continue
+        # Without the checksum of a compressed tar any byte may be another, which the problem says.
+        found = labels_of(dataset)
+        if END_MISSING not in dataset.skipped or kind != "tgz":
+            check_labels(found, is_decided=is_decided and kind in ("list", "lines"))
+        assert seed or all(label in found[each] for each, label in zip(NAMES, LABELS, strict=True))
+        assert 0 < dataset.count() <= len(NAMES) + (kind in ("list", "lines"))  # a comment or a header that is a path
+        assert workspace.check().findings == []
+        workspace.delete_dataset(dataset.id)
+    assert workspace.check().findings == []

@@ -391,13 +391,13 @@ class Dataset(
         another image, called ``name-2.jpg``. All other media, and all ids, stay the same.
 
         Args:
-            path: a source as in :meth:`Workspace.create_dataset`: a folder, an image, a video, a list or a table of
-                paths, or a pattern; or a table with ``uri`` and ``embedding``, if the dataset was created from such a
-                table.
+            path: a source as in :meth:`Workspace.create_dataset`: a folder, an archive, an image, a video, a list or a
+                table of paths, or a pattern; or a table with ``uri`` and ``embedding``, if the dataset was created from
+                such a table.
             files: a list of paths, ``(name, bytes)`` pairs, or binary files with a ``name``. Files given by path stay
                 where they are; other contents are stored in the workspace.
             archive: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, whose images are stored in the workspace.
-                Annotation files in its root are read as in a folder.
+                Annotations are read as in a folder.
             s3_uri: a folder in a bucket, ``s3://bucket/folder``, or a manifest in a bucket (``.txt``, ``.csv``,
                 ``.parquet``) with URIs or relative paths. The images stay in the bucket.
             assume_role: ARN of the role for reading from the bucket, now and later.

@@ -28,6 +28,7 @@ from framedex.encoders import Encoder, check_weights, choose_encoder, weights_of
 from framedex.errors import InvalidInput, NotRetryable
 from framedex.jobs.ingest.uploads import UploadSource, upload_archive, upload_files, upload_images
 from framedex.jobs.ingest.vectors import EmbeddingTable, is_vector_file, open_vectors
+from framedex.media.archives import archive_path
 from framedex.media.files import allowed_folders, object_store
 from framedex.media.held_images import HeldImages, held_images, path_pairs
 from framedex.media.list_sources import LIST_SUFFIXES, ListRow, ListSource, read_list
@@ -331,11 +332,17 @@ def open_stored_upload(
     if class_folders is not None:
         config["class_folders"] = class_folders
     annotations, boxes = source.annotations(class_folders), tuple(source.boxes())
+    source.count_unread(annotation_file_finder(os.fspath(source.annotation_folder), annotations.sources, boxes))
     return FilesInput(source, annotations, encoder_object, reason, _portable_config(config, encoder), boxes)
 
 
+def source_to_store(source: Any, settings: Settings) -> HeldImages | Path | None:
+    """Return images that a program holds, or the path of an archive, which are stored first; None for other sources."""
+    return archive_path(source) or held_images(source, allowed_folders(settings))
+
+
 def store_images(
-    images: HeldImages | Path,
+    images: Any,
     dataset_id: str,
     encoder: str | Encoder,
     *,
@@ -347,10 +354,10 @@ def store_images(
     """Write images that a program holds, or those of an archive, to the blob store of a dataset, and open them.
 
     Raises:
-        InvalidInput: there are no images, or the encoder cannot be used.
+        InvalidInput: there are no images, the archive cannot be opened, or the encoder cannot be used.
         WorkspaceError: the blob store cannot be written.
     """
-    upload: Any = upload_archive if isinstance(images, Path) else upload_images
+    upload: Any = upload_images if isinstance(images, HeldImages) else upload_archive
     source = upload(images, layout.dataset(dataset_id), settings, progress)
     return open_stored_upload(source, dataset_id, encoder, settings, class_folders=class_folders)
 
@@ -382,7 +389,10 @@ def open_addition(
         WorkspaceError: the blob store cannot be written.
     """
     _check_named(request.path)
-    if request.path is not None and (images := held_images(request.path, allowed_folders(settings))) is not None:
+    images = None if request.path is None else source_to_store(request.path, settings)
+    if images is None and request.archive is not None:
+        images = request.archive
+    if images is not None:
         encoder_for_images(config, settings)
         return store_images(
             images, dataset_id, config.encoder, layout=layout, settings=settings, progress=progress,
@@ -406,13 +416,8 @@ def open_addition(
         return open_content(path, config.encoder, settings, class_folders=request.class_folders)
     if uri is not None:
         return _open_uri(uri, config.encoder, settings, request.role)
-    home = layout.dataset(dataset_id)
-    if request.archive is not None:
-        stored = upload_archive(request.archive, home, settings, progress)
-        return open_stored_upload(stored, dataset_id, config.encoder, settings, class_folders=request.class_folders)
-    return open_stored_upload(
-        upload_files(request.files, home, settings, progress), dataset_id, config.encoder, settings
-    )
+    files = upload_files(request.files, layout.dataset(dataset_id), settings, progress)
+    return open_stored_upload(files, dataset_id, config.encoder, settings)
 
 
 def with_boxes(content: Content, request: Any, settings: Settings) -> Content:

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,23 +13,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+from framedex.annotations.formats import box_files, label_files
 from framedex.annotations.label_index import Annotations
 from framedex.annotations.parts import part_of
 from framedex.annotations.sources import BoxSource, find_box_sources, read_annotations
 from framedex.core.allowed_folders import AllowedFolders, OwnPath
 from framedex.core.counts import counted
 from framedex.core.forks import cached_property
-from framedex.core.left_out import MASK_FOLDERS
+from framedex.core.left_out import MASK_FOLDERS, count_others, file_reason
 from framedex.core.progress import ShareProgress
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media, is_video
 from framedex.errors import InvalidInput
-from framedex.media.archives import ArchiveLimits, ArchiveMember, clean_name, is_mask, open_archive
+from framedex.media.archives import (
+    ArchiveLimits,
+    ArchiveMember,
+    BrokenMember,
+    clean_name,
+    is_mask,
+    open_archive,
+)
 from framedex.media.files import allowed_folders
 from framedex.media.held_images import METADATA, HeldImages
 from framedex.media.sources import Item, Source
 from framedex.settings import Settings, user_path
-from framedex.storage.blobs import Upload, blob_path, upload_folder, uploaded
+from framedex.storage.blobs import DIGEST_BYTES, Upload, blob_path, upload_folder, uploaded
 from framedex.storage.schema import BLOBS_ROOT
 
 _PART = 2**20
@@ -98,6 +106,22 @@ class UploadSource(Source):
         """Return the annotation files with bounding boxes in an archive."""
         return find_box_sources(self.annotation_folder)
 
+    def count_unread(self, is_read: Callable[[str], bool]) -> None:
+        """Count the files of an archive that look like annotations, but are not read, as files that are left out.
+
+        Args:
+            is_read: whether the file at a path in the archive is read as annotations.
+        """
+        skipped, known = Skipped(self.skipped, self.skipped.examples), (*label_files(), *box_files())
+        for name in _annotation_files(self.folder):
+            if name in known or is_read(name):
+                continue
+            if (reason := file_reason(name)) is not None:
+                skipped.note(reason, name)
+            else:
+                count_others(skipped, [name])
+        self.skipped = skipped
+
     @cached_property
     def annotation_folder(self) -> Path:
         """The folder with the annotation files; of an archive a temporary one, with an empty file for each image.
@@ -119,6 +143,12 @@ class UploadSource(Source):
         return root
 
 
+def _annotation_files(upload: Path) -> list[str]:
+    """Return the paths of what may be annotations in an archive, sorted, given the folder of its upload."""
+    home = upload / _LAYOUT
+    return sorted(each.relative_to(home).as_posix() for each in home.rglob("*") if each.is_file())
+
+
 def _common_folder(upload: Path) -> tuple[str | None, bool]:
     """Return the deepest common folder of files that stay, and whether there are files in the blob store."""
     common, any_blob = None, False
@@ -133,17 +163,22 @@ def _common_folder(upload: Path) -> tuple[str | None, bool]:
     return common, any_blob
 
 
-def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: ShareProgress) -> UploadSource:
-    """Copy the images of an archive to the blob store; if the archive cannot be read to its end, no image is kept.
+def upload_archive(
+    archive: Any, dataset: Path, settings: Settings, progress: ShareProgress, *, has_contents: bool = True
+) -> UploadSource:
+    """Copy the images of an archive, and what may be annotations, to the blob store.
+
+    Files that cannot be taken are left out and counted, see :func:`framedex.media.archives.open_archive`.
 
     Args:
         archive: path of a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file.
         dataset: folder of the dataset.
         settings: limits.
         progress: called with the share that is done; raises to stop.
+        has_contents: whether the contents of images are copied; without them the upload has their names alone.
 
     Raises:
-        InvalidInput: the archive is broken, encrypted or too large, or has no images.
+        InvalidInput: the archive cannot be opened, its contents exceed a limit, or it has no images.
         Forbidden: it is in no allowed folder.
         WorkspaceError: the blob store cannot be written.
     """
@@ -158,17 +193,19 @@ def upload_archive(archive: Any, dataset: Path, settings: Settings, progress: Sh
         (upload.folder / _LAYOUT).mkdir()
         for member in open_archive(path, limits, skipped, allowed):
             name = member.name.removeprefix(home)
-            if is_mask(name) or not is_media(name):
-                _write_annotations(upload.folder / _LAYOUT, name, member, skipped)
-            else:
-                upload.add(name, member.parts)
-                images += 1
+            with suppress(BrokenMember):
+                if is_mask(name) or not is_media(name):
+                    _write_annotations(upload.folder, name, member, skipped)
+                else:
+                    if has_contents:
+                        upload.add(name, member.parts)
+                    else:
+                        upload.add_stored(name, images.to_bytes(DIGEST_BYTES, "big"))
+                    images += 1
             progress(member.done)
         if not images:
-            skipped_text = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
-            raise InvalidInput(
-                f"no images in the archive {str(path)!r}" + (f"; it holds {skipped_text}" if skipped_text else "")
-            )
+            count_others(skipped, _annotation_files(upload.folder))
+            raise InvalidInput(f"no images in the archive {str(path)!r}{_contents_text(skipped)}")
         return _settle(upload, dataset, +skipped)
 
 
@@ -192,22 +229,39 @@ def _top_folder(names: Iterable[str]) -> str:
     return f"{top}/" if top and is_home else ""
 
 
-def _write_annotations(folder: Path, name: str, member: ArchiveMember, skipped: Skipped) -> None:
-    """Write a file that may be annotations below a folder, if its name is a plain one."""
+def _contents_text(skipped: Skipped) -> str:
+    """Return what an archive holds instead of images, with an example of each reason."""
+    shown = [
+        f"{count:,} {reason}" + "".join(f" ({each})" for each in skipped.examples.get(reason, [])[:1])
+        for reason, count in skipped.items()
+    ]
+    return f"; it holds {', '.join(shown)}" if shown else ""
+
+
+def _write_annotations(upload: Path, name: str, member: ArchiveMember, skipped: Skipped) -> None:
+    """Write a file that may be annotations below the folder of an upload for them, if its name is a plain one.
+
+    Raises:
+        BrokenMember: it cannot be read; nothing stays of it.
+    """
     parts = name.split("/")
     if not all(_PLAIN.fullmatch(part) and part.isprintable() and len(os.fsencode(part)) <= _MAX_NAME for part in parts):
         skipped.note("annotation files with odd names", name)
         return
-    path = folder.joinpath(*parts)
+    path, partial_file = upload.joinpath(_LAYOUT, *parts), upload / "annotations.partial"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        skipped[REPEATED] += path.exists()
-        file = path.open("wb")
-    except OSError:  # a name that is a folder, too, or that is too long
-        skipped.note("annotation files with odd names", name)
-        return
-    with file:
-        file.writelines(member.parts)
+        with partial_file.open("wb") as file:
+            file.writelines(member.parts)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            is_repeated = path.exists()
+            partial_file.replace(path)
+        except OSError:  # a name that is a folder, too, or that is too long
+            skipped.note("annotation files with odd names", name)
+        else:
+            skipped.update({REPEATED: 1} if is_repeated else {})
+    finally:
+        partial_file.unlink(missing_ok=True)
 
 
 def _settle(upload: Upload, dataset: Path, skipped: Skipped) -> UploadSource:

@@ -10,10 +10,9 @@ from pydantic import BaseModel, Field
 from framedex.access import Action
 from framedex.api.dataset import Dataset
 from framedex.core.allowed_folders import OwnPath
-from framedex.core.suffixes import is_media
+from framedex.core.suffixes import ARCHIVE_SUFFIXES, is_media
 from framedex.errors import InvalidInput
 from framedex.jobs.ingest.content import ONE_SOURCE
-from framedex.media.archives import SUFFIXES
 from framedex.media.remote import INVALID_URI, is_remote
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
@@ -75,8 +74,8 @@ def _check_media(name: str) -> None:
 
 
 def _check_archive(name: str) -> None:
-    if not last_part(name).lower().endswith(SUFFIXES):
-        raise InvalidInput(f"an archive is a {', '.join(SUFFIXES)} file, not {last_part(name)!r}")
+    if not last_part(name).lower().endswith(ARCHIVE_SUFFIXES):
+        raise InvalidInput(f"an archive is a {', '.join(ARCHIVE_SUFFIXES)} file, not {last_part(name)!r}")
 
 
 def _texts(form: StagedForm) -> dict[str, str]:

@@ -3,6 +3,7 @@ const KINDS: Record<string, string> = {
   list: "A list of paths",
   boxes: "A table of bounding boxes",
   folder: "A folder",
+  archive: "An archive",
   file: "A file",
   pattern: "A pattern of paths",
   vectors: "A table of embeddings",
