@@ -125,6 +125,7 @@ def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
         "iscrowd": False,
         "truncated": False,
         "difficult": False,
+        "attributes": None,
         "segmentation": None,
         "keypoints": None,
         "area": None,

@@ -31,6 +31,7 @@ class Box:
         iscrowd: the box surrounds a group of objects (COCO).
         truncated: the object extends beyond the image (VOC).
         difficult: the object is hard to recognise (VOC).
+        attributes: further names and values, a JSON object as :mod:`framedex.annotations.attributes` makes it, or None.
         shape: outline or mask, and key points.
         image_size: the width and height of the image in pixels that the file declares, or None. Boxes are compared
             without it, and without the location.
@@ -49,6 +50,7 @@ class Box:
     iscrowd: bool = False
     truncated: bool = False
     difficult: bool = False
+    attributes: str | None = None
     shape: ObjectShape = NO_SHAPE
     image_size: tuple[int, int] | None = field(default=None, compare=False)
     location: str = field(default="", compare=False)

@@ -204,10 +204,12 @@ def _labelled(location: str, path: str, result: dict[str, Any], kind: str) -> It
         left, top, right, bottom = min(across), min(down), max(across), max(down)
         sides = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
         original = result.get("id")
+        corners = tuple(side for corner in outline for side in corner)
+        is_box = "points" not in value and not finite_number(value.get("rotation"))
         for label in labels:
             yield RelativeBox(
                 path, *sides, label, confidence, original if isinstance(original, str) else None, location,
-                "label-studio", tuple(side for corner in outline for side in corner) if "points" in value else (),
+                "label-studio", () if is_box else corners,
             )  # fmt: skip
 
 
@@ -231,6 +233,5 @@ def _corners(value: dict[str, Any], result: dict[str, Any]) -> list[tuple[float,
     cos, sin, ratio = math.cos(angle), math.sin(angle), size[1] / size[0]
     return [
         ((x + a * cos - b * sin * ratio) / 100, (y + a * sin / ratio + b * cos) / 100)
-        for a in (0.0, width)
-        for b in (0.0, height)
+        for a, b in ((0.0, 0.0), (width, 0.0), (width, height), (0.0, height))
     ]

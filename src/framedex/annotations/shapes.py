@@ -107,14 +107,17 @@ def _text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def shape_text(shape: ObjectShape) -> str:
-    """Return a shape as one text for :func:`shape_of_text`; an empty text for no shape."""
-    return "" if shape == NO_SHAPE else json.dumps(shape)
+def shape_text(shape: ObjectShape, attributes: str | None) -> str:
+    """Return the shape and the attributes of an object as one text for :func:`shape_of_text`; empty for neither."""
+    return "" if attributes is None and shape == NO_SHAPE else json.dumps([*shape, attributes])
 
 
-def shape_of_text(text: str) -> ObjectShape:
-    """Return the shape of a text of :func:`shape_text`."""
-    return ObjectShape(*json.loads(text)) if text else NO_SHAPE
+def shape_of_text(text: str) -> tuple[ObjectShape, str | None]:
+    """Return the shape and the attributes of a text of :func:`shape_text`."""
+    if not text:
+        return NO_SHAPE, None
+    *shape, attributes = json.loads(text)
+    return ObjectShape(*shape), attributes
 
 
 def outline_in_pixels(outline: Sequence[float], width: int, height: int, digits: int) -> str:

@@ -409,7 +409,14 @@ def _write_boxes(
         notes.append(
             f"{counted(simplified, 'outlines', 'are')} simplified: a line of YOLO holds one polygon, and no mask"
         )
-    lacking = ["original_id", "iscrowd", "truncated", "difficult", *["keypoints"] * (not images.with_keypoints)]
+    lacking = [
+        "original_id",
+        "iscrowd",
+        "truncated",
+        "difficult",
+        "attributes",
+        *["keypoints"] * (not images.with_keypoints),
+    ]
     lacking += ["confidence"] * (not images.with_confidences) + ["segmentation"] * (not images.with_outlines)
     return notes + omissions(images, lacking, "YOLO")
 

@@ -11,7 +11,7 @@ from framedex.core.progress import ShareProgress
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names, readable_names
-from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID, SHAPE
+from framedex.export.object_columns import ATTRIBUTES, BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID, SHAPE
 from framedex.export.objects import objects_field
 from framedex.export.single_file import Archive
 from framedex.export.zip_writer import ZipWriter
@@ -22,7 +22,7 @@ from framedex.storage.table_versions import ROW_ID
 
 Write = Callable[[Files, AnnotatedImages, ShareProgress], list[str]]
 """Write annotation files, and return sentences about the data that they cannot hold."""
-_BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS, *SHAPE]))
+_BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS, ATTRIBUTES, *SHAPE]))
 _LARGEST = 2**53  # new ids are above those below it: larger ones are not exact in many readers
 _NAMES_SHARE = 0.2  # of the work: computing the names of images
 _COUNTS = {
@@ -31,6 +31,7 @@ _COUNTS = {
     "iscrowd": "count_if(iscrowd)",
     "truncated": "count_if(truncated)",
     "difficult": "count_if(difficult)",
+    "attributes": "count(attributes)",
     "segmentation": "count(segmentation)",
     "keypoints": "count(keypoints)",
 }
