@@ -116,9 +116,16 @@ def kind_of(box: Box) -> str | None:
     return "mask" if isinstance(found, dict) else (None, "outline")[len(found)] if len(found) < 2 else "outlines"
 
 
-def left_out(content: Content, format_: str, options: Mapping[str, bool]) -> Iterator[tuple[int, str]]:
+def left_out(
+    content: Content, format_: str, options: Mapping[str, bool], *, with_parts: bool
+) -> Iterator[tuple[int, str]]:
     """Yield how many values an export leaves out, and what they are."""
     held = HELD[format_] | {ON_REQUEST[each] for each in options}
+    if "image_ids" not in held and (count := sum(image.id is not None for image in content.images.values())):
+        yield count, "image ids"
+    tags = sum(len(image.part.split("+")) for image in content.images.values() if image.part)
+    if tags and not with_parts and format_ != "huggingface_parquet":
+        yield tags, "tags of images"
     for name, nouns in NOUNS.items():
         is_held = bool({"outline", "mask"} & held) if name == "segmentation" else name in held
         values = [getattr(box.shape if name in NO_SHAPE._fields else box, name) for box in content.boxes]

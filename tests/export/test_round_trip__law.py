@@ -362,7 +362,7 @@ def pass_through(
                 content = divided(dataset, content)
                 chosen["split"] = {part: vql.tags(part) for part in PARTS}
             message = dataset.export(home / "out.zip", format_, include_images=True, **chosen).message
-            for count, nouns in left_out(content, format_, options):
+            for count, nouns in left_out(content, format_, options, with_parts="split" in chosen):
                 assert f"{counted(count, nouns, 'are')} left out" in message, message
             with zipfile.ZipFile(home / "out.zip") as archive:
                 assert len(set(archive.namelist())) == len(archive.namelist())

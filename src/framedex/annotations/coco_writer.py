@@ -20,6 +20,7 @@ from framedex.annotations.output import (
     file_names,
 )
 from framedex.annotations.progress import part
+from framedex.annotations.shapes import area_of_segmentation
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 
@@ -243,7 +244,7 @@ def _box_texts(block: pa.Table, image: pa.Array, classes: pa.Table, ids: _Ids) -
     fields = {
         "category_id": _category_ids(values.field("label"), classes),
         "bbox": pc.binary_join_element_wise("[", json.join_lists(json.exact(bbox.flatten()), bbox), "]", ""),
-        "area": json.exact(pc.coalesce(values.field("area"), pa.array(edges[:, 2] * edges[:, 3]))),
+        "area": json.exact(pc.coalesce(_areas(values), pa.array(edges[:, 2] * edges[:, 3]))),
         "iscrowd": json.integers(pc.cast(values.field("iscrowd"), pa.int8())),
         "segmentation": pc.fill_null(values.field("segmentation"), "[]"),
     }
@@ -258,6 +259,14 @@ def _box_texts(block: pa.Table, image: pa.Array, classes: pa.Table, ids: _Ids) -
         if column_.null_count < len(column_):
             rows = pc.if_else(pc.is_valid(column_), _with_field(rows, name, text), rows)
     return rows
+
+
+def _areas(values: pa.StructArray) -> pa.Array:
+    """Return the areas of objects with a shape: that of the source, or else of the outline or mask; null for others."""
+    areas, texts = values.field("area"), values.field("segmentation")
+    lacking = pc.and_(pc.is_null(areas), pc.is_valid(texts))
+    computed = [area_of_segmentation(text) for text in texts.filter(lacking).to_pylist()]
+    return pc.replace_with_mask(areas, lacking, pa.array(computed, pa.float64())) if computed else areas
 
 
 def _attributes(values: pa.StructArray) -> pa.Array:

@@ -19,18 +19,17 @@ import cv2
 import numpy as np
 
 from framedex.annotations.attributes import all_attributes, attributes_of
-from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
+from framedex.annotations.boxes import Box, finite_number, has_other_bounds, is_confidence, label_of
 from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.folders import image_finder, list_files_below, stem
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.masks import MOST_PIXELS, bounds_of_mask, mask_of_pixels, pixels_of
-from framedex.annotations.output import IMAGES, AnnotatedImages, Files, boxes_by_image, omissions
+from framedex.annotations.output import IMAGES, AnnotatedImages, Files, boxes_by_image, omissions, other_bounds
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape, are_numbers, bounds_of_shape
 from framedex.annotations.tables import write_label_table
-from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import TooLarge, open_binary, read_bytes
 from framedex.errors import InvalidInput
@@ -299,7 +298,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             name, boxes, flags = row["file_name"], boxes_of.get(row["file_name"], ()), row.get("labels")
             if not boxes and not flags and not images.splits:
                 continue
-            inexact += sum(_is_other(box) for box in boxes)
+            inexact += sum(map(has_other_bounds, boxes))
             content = {
                 "version": _VERSION,
                 "flags": dict.fromkeys(flags or (), True),
@@ -313,12 +312,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     write_label_table(files, images, part(progress, 0.9, 1.0))
     if not images.with_boxes:
         return []
-    notes = omissions(images, ("original_id", "confidence", "iscrowd", "keypoints"), "labelme")
-    if inexact:
-        notes.append(
-            f"{counted(inexact, 'boxes', 'are')} left out, as they differ from the bounds of their outline or mask"
-        )
-    return notes
+    return omissions(images, ("original_id", "confidence", "iscrowd", "keypoints"), "labelme") + other_bounds(inexact)
 
 
 def _shapes(box: Box, number: int) -> Iterator[dict[str, Any]]:
@@ -346,13 +340,3 @@ def _of(box: Box, kind: str, points: list[Any], *, group: int | None = None, mas
         "label": box.label, "points": points, "group_id": group, "description": description, "shape_type": kind,
         "flags": flags, "mask": mask, **({"attributes": further} if further else {}),
     }  # fmt: skip
-
-
-def _is_other(box: Box) -> bool:
-    """Return whether a box is not that of its outline or mask, by more than half a pixel."""
-    bounds = bounds_of_shape(ObjectShape(box.shape.segmentation)) if box.shape.segmentation else None
-    sides = (box.x, box.y, box.x + box.width, box.y + box.height)
-    if bounds is None:
-        return False
-    x, y, width, height = bounds
-    return any(abs(one - other) > 0.5 for one, other in zip(sides, (x, y, x + width, y + height), strict=True))

@@ -156,6 +156,11 @@ def omissions(images: AnnotatedImages, columns: Sequence[str], format_: str) -> 
     ]
 
 
+def other_bounds(count: int) -> list[str]:
+    """Return a sentence about the boxes that are left out beside their outline or mask; nothing for none."""
+    return [f"{counted(count, 'boxes', 'are')} left out: the outline or mask has other bounds"] if count else []
+
+
 def label_numbers(lists: pa.Array, labels: pa.Array) -> pa.Array:
     """Return the position of each list value in *labels*, from 0."""
     return pc.index_in(lists.flatten(), value_set=labels)

@@ -95,6 +95,21 @@ def bounds_of_shape(shape: ObjectShape) -> tuple[float, float, float, float] | N
     return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
+def polygon_area(corners: Sequence[float]) -> float:
+    """Return the area of a polygon x1, y1, x2, y2, … (shoelace formula)."""
+    points = list(zip(corners[::2], corners[1::2], strict=True))
+    following = zip(points, points[1:] + points[:1], strict=True)
+    return abs(sum(x * y_next - x_next * y for (x, y), (x_next, y_next) in following)) / 2
+
+
+def area_of_segmentation(text: str) -> float:
+    """Return the area of a segmentation in square pixels: of a mask its pixels, of polygons the sum of their areas."""
+    value = json.loads(text)
+    if isinstance(value, dict):
+        return float(sum(runs_of(value["counts"])[1::2]))
+    return sum(map(polygon_area, value))
+
+
 def are_numbers(values: list[Any]) -> bool:
     """Return whether all values are finite numbers, none of them an integer that is too large for a float."""
     try:
