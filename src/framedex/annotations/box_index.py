@@ -25,7 +25,7 @@ from framedex.annotations.shapes import (
 from framedex.annotations.source_lists import SourceLists
 from framedex.annotations.text_file import TextFile
 from framedex.core.forks import cached_property
-from framedex.core.name_forms import normal_name
+from framedex.core.name_forms import local_name
 
 _NO_ID = -(2**63)
 _LARGEST = 2**62
@@ -94,7 +94,7 @@ class BoxIndex:
 
     def _number_of(self, name: str, is_stem: bool) -> int:
         """Return the number of a name, which the present file has."""
-        name = normal_name(name)
+        name = local_name(name)
         number = self._names.setdefault(f"{name}{NO_SUFFIX}" if is_stem else name, len(self._names))
         if number == len(self._files):
             self._files.append(0)

@@ -18,6 +18,7 @@ from framedex.annotations.json_items import read_array
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.relative_boxes import RelativeBox
+from framedex.core.name_forms import inner_parts, normal_name
 from framedex.core.regular_files import has_file, open_text, scan
 from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
@@ -88,7 +89,7 @@ def _image(data: dict[str, Any]) -> str | None:
 
 def _path(folder: Path, image: str) -> str:
     """Return the name of an image as a path on another machine, without a mark of uploads that its file lacks here."""
-    parts = [each for each in image.replace("\\", "/").split("/") if each not in ("", ".", "..")][-_DEEPEST:]
+    parts = inner_parts(normal_name(image))[-_DEEPEST:]
     plain = _UPLOADED.sub("", parts[-1], count=1)
     if plain != parts[-1] and any(
         has_file(folder.joinpath(home, *parts[at:])) for at in range(len(parts)) for home in ("", _IMAGES)

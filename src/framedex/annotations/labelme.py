@@ -30,6 +30,7 @@ from framedex.annotations.problems import AnnotationProblem, Problems, problem, 
 from framedex.annotations.progress import part
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape, are_numbers, bounds_of_shape
 from framedex.annotations.tables import write_label_table
+from framedex.core.name_forms import normal_name
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import TooLarge, open_binary, read_bytes
 from framedex.errors import InvalidInput
@@ -115,7 +116,7 @@ def _name(path: str, image: Any, images_in: Callable[[str], Mapping[str, list[st
     own = os.path.join(folder, beside[0]) if len(beside) == 1 else None  # noqa: PTH118
     if not isinstance(image, str) or not image:
         return own or path
-    said = os.path.normpath(os.path.join(folder, image.replace("\\", "/")))  # noqa: PTH118
+    said = normal_name(os.path.join(folder, image))  # noqa: PTH118
     return said if own is None or _is_there(said, images_in) else own
 
 

@@ -39,6 +39,7 @@ from framedex.annotations.problems import AnnotationProblem, Problems, problem, 
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
 from framedex.core.counts import counted
+from framedex.core.name_forms import normal_name
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import TooLarge, read_bytes, scan
 from framedex.errors import InvalidInput
@@ -179,8 +180,9 @@ def _name(
     image_folder = replace_folder(folder, _IMAGE_FOLDERS)
     if image_folder is None or not images_in(image_folder):
         image_folder = folder
-    written = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
-    names = images_in(image_folder).get(base_name, [])
+    written, names = (root.findtext("filename") or "").strip(), images_in(image_folder).get(base_name, [])
+    if written and written not in names:
+        written = os.path.basename(normal_name(written))  # noqa: PTH119
     if not names or written in names:
         return os.path.join(image_folder, written or base_name), None  # noqa: PTH118 - names may be any bytes
     if len(names) > 1:
