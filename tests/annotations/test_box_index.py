@@ -7,7 +7,7 @@ from hypothesis import given
 
 from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box, fit_box
-from framedex.annotations.image_names import SEVERAL_IMAGES, ImageNames
+from framedex.annotations.image_names import BY_CASE, BY_SUFFIX, SEVERAL_IMAGES, SEVERAL_NAMES, ImageNames
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.sources import find_box_sources, read_box_index, resolve_box_sources
@@ -16,6 +16,7 @@ from tests.boxes import SIZES, box, boxes
 from tests.objects import write_table
 
 HALF = 0.5
+_MATCHED = (BY_CASE, BY_SUFFIX)
 
 
 def indexed(*found: Box | RelativeBox, loose: bool = False) -> BoxIndex:
@@ -49,6 +50,31 @@ def test_find__gives_back_what_was_added(found: list[Box]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "paths", "found", "kinds"),
+    [
+        (["a.JPG"], ["a.jpg", "b.jpg"], {"a.jpg": ["a.JPG"]}, [BY_CASE]),
+        (["X/STRASSE.jpg"], ["d/x/stra\xdfe.JPG"], {"d/x/stra\xdfe.JPG": ["X/STRASSE.jpg"]}, [BY_CASE]),
+        (["c.jpg"], ["x/c.png"], {"x/c.png": ["c.jpg"]}, [BY_SUFFIX]),
+        (["C.jpg"], ["c.png"], {}, []),
+        (["A.jpg"], ["a.jpg", "a.JPG"], {}, [SEVERAL_IMAGES]),
+        (["c.jpg"], ["c.png", "c.bmp"], {}, [SEVERAL_IMAGES]),
+        (["A.jpg", "a.jpg"], ["a.jpg"], {"a.jpg": ["a.jpg"]}, []),
+        (["c.jpg", "c.jpeg"], ["c.png"], {}, [SEVERAL_NAMES, SEVERAL_NAMES]),
+        (["a.JPG", "a.jpeg"], ["a.jpg", "b/a.jpeg"], {"a.jpg": ["a.JPG"], "b/a.jpeg": ["a.jpeg"]}, [BY_CASE]),
+        (["c\\D.jpg"], ["C/d.jpg"], {"C/d.jpg": ["c\\D.jpg"]}, [BY_CASE]),
+    ],
+)
+def test_find__by_case_or_suffix(
+    names: list[str], paths: list[str], found: dict[str, list[str]], kinds: list[str]
+) -> None:
+    """A name of no image means the only one that differs in case, or else in the suffix; each is counted."""
+    index = indexed(*(box(name, label=name) for name in names))
+    assert in_images(index, *paths) == {key: [] for key in paths} | found
+    assert [each.kind for each in index.problems.sample] == kinds
+    assert index.unmatched == len(names) - sum(map(len, found.values())) - sum(kind not in _MATCHED for kind in kinds)
+
+
+@pytest.mark.parametrize(
     ("names", "paths", "found"),
     [
         (["a.jpg"], ["a.jpg", "x/a.jpg", "y/a.jpg"], {"a.jpg": ["a.jpg"]}),
@@ -69,6 +95,10 @@ def test_find__gives_back_what_was_added(found: list[Box]) -> None:
         (["frame_004351"], ["images/frame_004351.png"], {"images/frame_004351.png": ["frame_004351"]}),
         (["a.v2"], ["x/a.v2.jpg", "a.jpg"], {"x/a.v2.jpg": ["a.v2"]}),
         (["a"], ["a.png", "a.jpg"], {}),
+        (["J\\.bmp"], ["J\\.bmp"], {"J\\.bmp": ["J\\.bmp"]}),
+        (["x/J\\.bmp"], ["y/x/J\\.bmp", "J/.bmp"], {"y/x/J\\.bmp": ["x/J\\.bmp"]}),
+        (["x\\a.jpg"], ["x/a.jpg", "x\\a.jpg"], {"x\\a.jpg": ["x\\a.jpg"]}),
+        (["x\\a.jpg", "x/a.jpg"], ["x/a.jpg"], {"x/a.jpg": ["x/a.jpg", "x\\a.jpg"]}),
         (["\xfc.jpg"], ["u\u0308.jpg"], {"u\u0308.jpg": ["\xfc.jpg"]}),
         (["\xfc.jpg"], ["u\u0308.jpg", "\xfc.jpg"], {"\xfc.jpg": ["\xfc.jpg"]}),
     ],

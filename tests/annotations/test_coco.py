@@ -21,6 +21,7 @@ from framedex.annotations.coco_reader import read_boxes
 from framedex.annotations.coco_writer import write
 from framedex.annotations.masks import bounds_of_mask, mask_of_pixels, pixels_of, runs_of
 from framedex.annotations.problems import Problems
+from framedex.annotations.shapes import ObjectShape
 from framedex.annotations.sources import read_annotations
 from framedex.errors import InvalidInput
 from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
@@ -298,3 +299,24 @@ def test_write__labels_beside_boxes(tmp_path: Path) -> None:
 def test_write__without_images(tmp_path: Path) -> None:
     """A file without images and boxes is a valid COCO file."""
     assert written(tmp_path, ImagesInMemory({})) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "area"),
+    [
+        ([[10, 10, 50, 10, 50, 40]], 600),
+        ([[10, 10, 50, 10, 50, 40], [60, 10, 80, 10, 80, 30, 60, 30]], 1000),
+        ({"size": [120, 160], "counts": [100, 20, 19080]}, 20),
+        ({"size": [120, 160], "counts": "Zb`0`0o3N2N1O1"}, None),
+    ],
+)
+def test_write__area_of_outlines_and_masks(tmp_path: Path, shape: Any, area: float | None) -> None:
+    """The area of an outline or mask without one is its own, as pycocotools counts its pixels, not that of the box."""
+    box = Box("a.png", 10, 10, 70, 30, "cat", shape=ObjectShape(json.dumps(shape)))
+    write(FolderFiles(tmp_path), ImagesInMemory({"a.png": (160, 120)}, [box], folder=""), no_progress)
+    (found,) = json.loads((tmp_path / FILE).read_text())["annotations"]
+    assert area is None or found["area"] == area
+    is_polygon, is_list = isinstance(shape, list), isinstance(shape, list) or isinstance(shape["counts"], list)
+    runs = masks.frPyObjects(shape, 120, 160) if is_list else shape
+    counted = masks.area(masks.merge(runs) if is_polygon else runs)
+    assert found["area"] == pytest.approx(counted, abs=120 if is_polygon else 0)  # half a pixel along its edges

@@ -77,7 +77,7 @@ def test_round_trip__to_the_last_bit(given_boxes: tuple[list[Box], dict[str, tup
     found, problems = given_boxes[0], Problems()
     again = list(coco_reader.read_boxes(written(coco_writer, given_boxes, tmp_path / "coco") / coco.FILE, problems))
     assert [each.original_id for each in again] == [str(place) for place in range(1, len(found) + 1)]
-    assert of_source(again, "coco") == of_source(found, "coco")
+    assert of_source(again, "coco", "flags") == of_source(found, "coco", "flags")
     folder = written(tables, given_boxes, tmp_path / "csv")
     assert of_source(tables.read_csv_boxes(folder / tables.BOXES_CSV, problems), "csv") == of_source(found, "csv")
     again = list(voc.read_boxes(written(voc, given_boxes, tmp_path / "voc"), problems))

@@ -91,7 +91,7 @@ def test_shapes__of_each_kind(tmp_path: Path) -> None:
         (shape("cat", [[1, 1], [3, 2]], "mask", mask="no base64"), "'mask' must be a PNG file"),
         (shape("cat", [[1, 1], [3, 2]], "mask", mask=png(np.zeros((2, 3)))), "mask is empty"),
         (shape("tip", [[5, 5]], "point"), "a point is no object"),
-        (shape("cat", OUTLINE, flags={"occluded": True}), "only the label and the points"),
+        (shape("cat", OUTLINE, attributes={"parts": ["ear"]}), "is neither a text, a finite number nor a boolean"),
     ],
 )
 def test_shapes__that_are_not_read(tmp_path: Path, broken: Any, told: str) -> None:

@@ -12,6 +12,7 @@ from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box
 from framedex.annotations.problems import Problems
 from framedex.annotations.relative_boxes import RelativeBox, relative
+from framedex.annotations.shapes import ObjectShape
 from framedex.annotations.yolo import read_boxes, write
 from framedex.errors import InvalidInput
 from tests.annotations.written import FolderFiles, ImagesInMemory, no_progress
@@ -208,6 +209,21 @@ def test_write__leaves_out_boxes_without_a_size(tmp_path: Path) -> None:
     notes = write(FolderFiles(tmp_path), ImagesInMemory({"a.jpg": None}, [box(), box(x=2)]), no_progress)
     assert notes == ["2 boxes are left out: the size of the image is not known"]
     assert not (tmp_path / "labels").exists()
+
+
+def test_write__counts_boxes_that_are_not_those_of_their_outline(tmp_path: Path) -> None:
+    """A line with an outline says no box: one that is other than its bounds is counted, a simplified one once."""
+    outline = ObjectShape("[[10,10,30,10,30,40]]")
+    several = ObjectShape("[[10,10,30,10,30,40],[50,50,60,50,60,60]]")
+    boxes = [(20, 30), (20.2, 30.5), (25, 30)]
+    found = [replace(box(x=10), y=10, width=width, height=height, shape=outline) for width, height in boxes]
+    images = ImagesInMemory({"a.jpg": (640, 427)}, [*found, replace(found[0], shape=several)])
+    images.with_outlines = True
+    notes = write(FolderFiles(tmp_path), images, no_progress)
+    assert notes == [
+        "1 outline is simplified: a line of YOLO holds one polygon, and no mask",
+        "1 box is left out: the outline or mask has other bounds",
+    ]
 
 
 def test_turned_boxes__come_back(tmp_path: Path) -> None:

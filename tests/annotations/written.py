@@ -21,6 +21,7 @@ _BOX = pa.struct(
         pa.field("confidence", pa.float64()),
         pa.field("original_id", pa.string()),
         *(pa.field(name, pa.bool_()) for name in ("iscrowd", "truncated", "difficult")),
+        pa.field("attributes", pa.string()),
         pa.field("segmentation", pa.string()),
         pa.field("keypoints", pa.string()),
         pa.field("area", pa.float64()),
@@ -131,7 +132,8 @@ def _highest(ids: Iterable[str | None]) -> int:
 
 
 def _values(box: Box) -> dict[str, object]:
-    names = ("label", "confidence", "original_id", "iscrowd", "truncated", "difficult", *ObjectShape._fields)
+    flags = ("iscrowd", "truncated", "difficult", "attributes")
+    names = ("label", "confidence", "original_id", *flags, *ObjectShape._fields)
     return {"bbox": [box.x, box.y, box.width, box.height], **{name: _value(box, name) for name in names}}
 
 

@@ -29,6 +29,7 @@ FACETS = {
     "iscrowd": "crowd flags",
     "truncated": "truncated flags",
     "difficult": "difficult flags",
+    "attributes": "attributes, such as `occluded` and `track_id`",
     "outline": "outlines of one polygon",
     "outlines": "outlines of several polygons",
     "mask": "masks",
@@ -36,20 +37,21 @@ FACETS = {
 }
 """What a format may hold, and its name in the documentation."""
 _ALL = "names labels captions parts boxes"
+_MARKS = "truncated difficult attributes"
 HELD: Mapping[str, frozenset[str]] = {
     name: frozenset(facets.split())
     for name, facets in {
-        "coco": f"{_ALL} image_ids classes original_id confidence iscrowd outline outlines mask keypoints",
+        "coco": f"{_ALL} image_ids classes original_id confidence iscrowd {_MARKS} outline outlines mask keypoints",
         "csv": "names labels captions boxes confidence",
         "yolo": f"{_ALL} classes",
-        "voc": f"{_ALL} truncated difficult",
-        "labelme": f"{_ALL} outline outlines mask",
+        "voc": f"{_ALL} {_MARKS}",
+        "labelme": f"{_ALL} {_MARKS} outline outlines mask",
         "masks": "names labels captions parts mask",
         "huggingface": "labels captions parts boxes",
         "huggingface_parquet": "labels captions parts boxes",
-        "cvat": "names labels parts boxes outline",
+        "cvat": f"names labels parts boxes {_MARKS} outline",
         "label-studio": "names labels captions boxes original_id confidence outline",
-        "fiftyone": "names labels parts boxes confidence outline",
+        "fiftyone": f"names labels parts boxes confidence {_MARKS} outline",
     }.items()
 }
 """What each format holds that can be read; the last three are not written."""
@@ -63,6 +65,7 @@ NOUNS = {
     "iscrowd": "crowd flags",
     "truncated": "truncated flags",
     "difficult": "difficult flags",
+    "attributes": "sets of attributes",
     "segmentation": "outlines or masks",
     "keypoints": "sets of key points",
 }
@@ -70,7 +73,8 @@ NOUNS = {
 ANY_ID = "any"
 """An id that a format made."""
 _PLAIN: dict[str, Any] = {
-    "original_id": None, "confidence": None, "iscrowd": False, "truncated": False, "difficult": False
+    "original_id": None, "confidence": None, "iscrowd": False, "truncated": False, "difficult": False,
+    "attributes": None,
 }  # fmt: skip
 Pixels = npt.NDArray[np.bool_]
 
@@ -112,9 +116,16 @@ def kind_of(box: Box) -> str | None:
     return "mask" if isinstance(found, dict) else (None, "outline")[len(found)] if len(found) < 2 else "outlines"
 
 
-def left_out(content: Content, format_: str, options: Mapping[str, bool]) -> Iterator[tuple[int, str]]:
+def left_out(
+    content: Content, format_: str, options: Mapping[str, bool], *, with_parts: bool
+) -> Iterator[tuple[int, str]]:
     """Yield how many values an export leaves out, and what they are."""
     held = HELD[format_] | {ON_REQUEST[each] for each in options}
+    if "image_ids" not in held and (count := sum(image.id is not None for image in content.images.values())):
+        yield count, "image ids"
+    tags = sum(len(image.part.split("+")) for image in content.images.values() if image.part)
+    if tags and not with_parts and format_ != "huggingface_parquet":
+        yield tags, "tags of images"
     for name, nouns in NOUNS.items():
         is_held = bool({"outline", "mask"} & held) if name == "segmentation" else name in held
         values = [getattr(box.shape if name in NO_SHAPE._fields else box, name) for box in content.boxes]
@@ -137,6 +148,8 @@ def behind(content: Content, format_: str, options: Mapping[str, bool], *, with_
                 kept: dict[str, Any] = {name: each for name, each in _PLAIN.items() if name not in held}
                 if format_ == "coco" and (box.original_id is None or repeated[box.original_id] > 1):
                     kept["original_id"] = ANY_ID
+                if format_ in ("voc", "cvat") and box.attributes is not None:
+                    kept["attributes"] = _as_texts(box.attributes)
                 shaped = _shaped(box, image.size, format_, held, options, most)
                 boxes.append(replace(shaped, **kept))
         images[number] = replace(
@@ -148,7 +161,18 @@ def behind(content: Content, format_: str, options: Mapping[str, bool], *, with_
             boxes=tuple(sorted(boxes, key=lambda box: kind_of(box) == "outline") if format_ == "fiftyone" else boxes),
         )
     used = {box.label for image in images.values() for box in image.boxes}
+    if not any(content.boxes) and "classes" in held:  # then labels of images are written with the class list
+        of_images = {label for image in content.images.values() for label in image.labels}
+        return Content(images, (*content.classes, *sorted(of_images - {*content.classes})))
     return Content(images, content.classes if "classes" in held else tuple(sorted(used)))
+
+
+def _as_texts(attributes: str) -> str:
+    """Return attributes as XML has them: all but the flag of occlusion are texts."""
+    values = json.loads(attributes).items()
+    return json.dumps({
+        name: each if isinstance(each, str) or name == "occluded" else json.dumps(each) for name, each in values
+    })  # fmt: skip
 
 
 def _shaped(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from framedex import Dataset, InvalidInput, NotFound, Workspace
+from framedex import Dataset, InvalidInput, NotFound, Workspace, vql
 from framedex.core.ids import Kind, group_id
 from framedex.export.formats import FORMATS
 from framedex.export.object_columns import OBJECT, OBJECT_ROWS, object_columns
@@ -125,6 +125,7 @@ def test_json__object_labels(dataset: Dataset, tmp_path: Path) -> None:
         "iscrowd": False,
         "truncated": False,
         "difficult": False,
+        "attributes": None,
         "segmentation": None,
         "keypoints": None,
         "area": None,
@@ -216,14 +217,20 @@ def test_export__what_a_format_does_not_hold(dataset: Dataset, tmp_path: Path) -
 
     lost = "; 5 ids are left out: {0} files hold none; 1 crowd flag is left out: {0} files hold none"
     assert said("json") == said("parquet") == ""
+    ids = "; 3 image ids are left out: this format holds none"
     hugging_face = lost.replace("; 1 crowd", "; 1 confidence is left out: {0} files hold none; 1 crowd")
-    assert said("huggingface") == said("huggingface_parquet") == ", 3 images" + hugging_face.format("Hugging Face")
+    assert said("huggingface") == said("huggingface_parquet") == f", 3 images{hugging_face}{ids}".format("Hugging Face")
     assert said("coco") == "; 1 annotation has a new id, because others have theirs"
     confidence = "; 1 confidence is left out: {0} files hold none"
-    assert said("csv") == lost.format("CSV")
-    assert said("yolo") == (lost + confidence).format("YOLO")
+    assert said("csv") == lost.format("CSV") + ids
+    assert said("yolo") == (lost + confidence).format("YOLO") + ids
     fractions = "; 1 box has fractions of pixels, which some readers of VOC files refuse"
-    assert said("voc") == lost.replace("; 1 crowd", confidence + "; 1 crowd").format("VOC") + fractions
+    assert said("voc") == lost.replace("; 1 crowd", confidence + "; 1 crowd").format("VOC") + fractions + ids
+    dataset.tag(dataset.view.media_ids()[:2], "train")
+    dataset.tag(dataset.view.media_ids()[:1], "odd")
+    assert "; 3 tags of images are left out: this format holds none" in said("coco")
+    split = {"train": vql.tags("train")}
+    assert "; 1 tag of images is left out" in dataset.export(tmp_path / "out.zip", "coco", split=split).message
 
 
 @pytest.mark.slow

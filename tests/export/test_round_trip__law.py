@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 from hypothesis import given
@@ -55,6 +55,13 @@ ODD_NAMES = [
 ]  # fmt: skip
 PARTS = ("train", "val")
 _PLAIN = re.compile(r"[\w,\[\]-]+/[\w,\[\]-]+\.\w+", re.ASCII)  # names that no format changes
+VALUES = st.sampled_from(["", "a, b", "1", "true", "<&>", "猫", 7, -2.5, True, False])
+ATTRIBUTES = st.builds(
+    lambda further, known: json.dumps(further | known),
+    st.dictionaries(st.sampled_from(["color", "pose", "a b", "ü", "description", "size"]), VALUES, max_size=3),
+    st.fixed_dictionaries({}, optional={"occluded": st.just(True), "track_id": st.integers(0, 99)}),
+).filter(lambda text: text != "{}")
+"""Attributes of objects."""
 SIZES = [(48, 36), (36, 48), (7, 3), (101, 1)]
 """Sizes of images in pixels."""
 
@@ -84,7 +91,8 @@ def objects(draw: st.DrawFn, size: tuple[int, int], classes: list[str]) -> Box:
     return Box(
         "", x, y, width, height, draw(st.sampled_from(classes)), draw(st.none() | st.floats(0, 1)),
         draw(st.none() | st.integers(0, 10**12).map(str) | st.sampled_from(["x", "01", "-5"])),
-        iscrowd=draw(st.booleans()), shape=ObjectShape(shape, points),
+        iscrowd=draw(st.booleans()), truncated=draw(st.booleans()), difficult=draw(st.booleans()),
+        attributes=draw(st.none() | ATTRIBUTES), shape=ObjectShape(shape, points),
     )  # fmt: skip
 
 
@@ -135,6 +143,7 @@ def write_coco(folder: Path, content: Content) -> None:
         | ({} if box.original_id is None else {"id": box.original_id})
         | ({} if box.confidence is None else {"score": box.confidence})
         | ({"segmentation": segmentation(box)} if box.shape.segmentation else {})
+        | ({"attributes": all_attributes(box)} if all_attributes(box) else {})
         | ({"keypoints": json.loads(box.shape.keypoints)} if box.shape.keypoints else {})
         for image in content.images.values()
         for box in image.boxes
@@ -154,6 +163,12 @@ def write_coco(folder: Path, content: Content) -> None:
     (folder / "captions.json").write_text(json.dumps({"images": images, "annotations": captions}))
 
 
+def all_attributes(box: Box) -> dict[str, Any]:
+    """Return the attributes of an object with its flags."""
+    flags = {name: True for name in ("truncated", "difficult") if getattr(box, name)}
+    return {**json.loads(box.attributes or "{}"), **flags}
+
+
 def write_cvat(folder: Path, content: Content) -> None:
     """Write ``annotations.xml`` of CVAT for images."""
     lines = []
@@ -168,7 +183,11 @@ def write_cvat(folder: Path, content: Content) -> None:
                 (polygon,) = segmentation(box)
                 points = ";".join(f"{x!r},{y!r}" for x, y in zip(polygon[::2], polygon[1::2], strict=True))
                 kind, own = "polygon", f"points='{points}'"
-            lines.append(f"<{kind} label={quoteattr(box.label)} {own}/>")
+            further = all_attributes(box)
+            own += " occluded='1'" if further.pop("occluded", False) else ""
+            texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in further.items()}
+            inner = [f"<attribute name={quoteattr(name)}>{escape(each)}</attribute>" for name, each in texts.items()]
+            lines.append(f"<{kind} label={quoteattr(box.label)} {own}>{''.join(inner)}</{kind}>")
         lines.append("</image>")
     (folder / "annotations.xml").write_text(f"<annotations>{''.join(lines)}</annotations>")
 
@@ -202,7 +221,13 @@ def write_fiftyone(folder: Path, content: Content) -> None:
     for image in content.images.values():
         boxes, lines = [], []
         for box in image.boxes:
-            item = {"label": box.label} | ({} if box.confidence is None else {"confidence": box.confidence})
+            track = json.loads(box.attributes or "{}").get("track_id")
+            further = {name: each for name, each in all_attributes(box).items() if name != "track_id"}
+            item = (
+                further
+                | {"label": box.label, "index": track}
+                | ({} if box.confidence is None else {"confidence": box.confidence})
+            )
             if kind_of(box) == "outline":
                 points = _fractions(segmentation(box)[0], image, 1)
                 lines.append(item | {"points": [list(zip(points[::2], points[1::2], strict=True))], "closed": True})
@@ -242,7 +267,7 @@ def content_of(dataset: Dataset) -> Content:
         names = [name for name in objects_.table.schema.names if name != "embedding"]
         for row in objects_.table.scan(names).read_all().to_pylist():
             edges = (row["box_x"], row["box_y"], row["box_width"], row["box_height"])
-            flags = {name: row[name] for name in ("iscrowd", "truncated", "difficult")}
+            flags = {name: row[name] for name in ("iscrowd", "truncated", "difficult", "attributes")}
             shape = ObjectShape(row.get("segmentation"), row.get("keypoints"))
             (label,) = row["labels"]
             box = Box("", *edges, label, row["confidence"], row["original_id"], **flags, shape=shape)
@@ -282,7 +307,8 @@ def same(found: Content, expected: Content, *, exact: bool) -> None:
         assert len(again.boxes) == len(image.boxes)
         for one, box in zip(again.boxes, image.boxes, strict=True):
             own = one.original_id if box.original_id == ANY_ID and ids[one.original_id] == 1 else box.original_id
-            plain = [replace(each, x=0, y=0, width=0, height=0, shape=NO_SHAPE) for each in (one, box)]
+            plain = [replace(each, x=0, y=0, width=0, height=0, shape=NO_SHAPE, attributes=None) for each in (one, box)]
+            assert json.loads(one.attributes or "{}") == json.loads(box.attributes or "{}")
             assert plain[0] == replace(plain[1], original_id=own)
             assert [one.x, one.y, one.width, one.height] == near([box.x, box.y, box.width, box.height])
             assert json.loads(one.shape.keypoints or "[]") == near(json.loads(box.shape.keypoints or "[]"))
@@ -336,7 +362,7 @@ def pass_through(
                 content = divided(dataset, content)
                 chosen["split"] = {part: vql.tags(part) for part in PARTS}
             message = dataset.export(home / "out.zip", format_, include_images=True, **chosen).message
-            for count, nouns in left_out(content, format_, options):
+            for count, nouns in left_out(content, format_, options, with_parts="split" in chosen):
                 assert f"{counted(count, nouns, 'are')} left out" in message, message
             with zipfile.ZipFile(home / "out.zip") as archive:
                 assert len(set(archive.namelist())) == len(archive.namelist())

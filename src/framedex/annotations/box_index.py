@@ -4,6 +4,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from framedex.annotations.shapes import (
 from framedex.annotations.source_lists import SourceLists
 from framedex.annotations.text_file import TextFile
 from framedex.core.forks import cached_property
-from framedex.core.name_forms import normal_name
+from framedex.core.name_forms import local_name
 
 _NO_ID = -(2**63)
 _LARGEST = 2**62
@@ -35,8 +36,8 @@ _CROWD, _TRUNCATED, _DIFFICULT, _RELATIVE = 1, 2, 4, 8
 class BoxIndex:
     """Boxes by image name, see :mod:`framedex.annotations.image_names`. YOLO boxes have names without a suffix.
 
-    The index takes about 85 bytes a box and 150 bytes an image, so boxes may come in any order. Outlines, masks and key
-    points are in a temporary file.
+    The index takes about 85 bytes a box and 150 bytes an image, so boxes may come in any order. Outlines, masks,
+    key points and attributes are in a temporary file.
 
     Args:
         problems: collects the problems of boxes that :meth:`find` returns.
@@ -82,9 +83,10 @@ class BoxIndex:
         for box in boxes:
             if isinstance(box, Box):
                 key, shape, size = (box.name, False), box.shape, box.image_size
-                flags = _CROWD * box.iscrowd | _TRUNCATED * box.truncated | _DIFFICULT * box.difficult
+                flags = _CROWD * box.iscrowd
             else:
                 key, shape, size, flags = (box.name, box.is_stem), _fractions(box), None, _RELATIVE
+            flags |= _TRUNCATED * box.truncated | _DIFFICULT * box.difficult
             if key != last:
                 last, number = key, self._number_of(*key)
             self._name_of.append(number)
@@ -92,7 +94,7 @@ class BoxIndex:
 
     def _number_of(self, name: str, is_stem: bool) -> int:
         """Return the number of a name, which the present file has."""
-        name = normal_name(name)
+        name = local_name(name)
         number = self._names.setdefault(f"{name}{NO_SUFFIX}" if is_stem else name, len(self._names))
         if number == len(self._files):
             self._files.append(0)
@@ -104,7 +106,7 @@ class BoxIndex:
         self._sides.extend((box.x, box.y, box.width, box.height))
         self._confidence.append(math.nan if box.confidence is None else box.confidence)
         self._keep_id(box.original_id)
-        text = "" if shape is NO_SHAPE else shape_text(shape)
+        text = "" if shape is NO_SHAPE and box.attributes is None else shape_text(shape, box.attributes)
         end = self._shape_ends[-1] if self._shape_ends else 0
         self._shape_ends.append(self._shapes.append(text) if text else end)
         self._flags.append(flags)
@@ -191,28 +193,31 @@ class BoxIndex:
         if original is None and self._number_id[number] != _NO_ID:
             original = str(self._number_id[number])
         x, y, width, height = self._sides[4 * number : 4 * number + 4]
-        if self._flags[number] & _RELATIVE:
+        flags = self._flags[number]
+        shape, attributes = self._shape(number)
+        marks: dict[str, Any] = {"truncated": bool(flags & _TRUNCATED), "difficult": bool(flags & _DIFFICULT)}
+        if flags & _RELATIVE:
             if size is None:
                 reason = "the size of the image is not known, of which the numbers are fractions"
                 self.problems.add(AnnotationProblem(f"a box of {path!r}", label, reason))
                 return None
-            shape = self._shape(number)
             outline, keypoints = numbers_of_text(shape.segmentation), numbers_of_text(shape.keypoints)
             box = RelativeBox(
-                path, x, y, width, height, label, sure, original, source=source, outline=outline, keypoints=keypoints
-            )
+                path, x, y, width, height, label, sure, original, source=source, outline=outline, keypoints=keypoints,
+                attributes=attributes, **marks,
+            )  # fmt: skip
             return box.in_pixels(path, *size)
-        flags = self._flags[number]
         return Box(
             path, x, y, width, height, label, sure, original, source,
-            iscrowd=bool(flags & _CROWD), truncated=bool(flags & _TRUNCATED), difficult=bool(flags & _DIFFICULT),
-            shape=self._shape(number), image_size=self._declared[self._size_of[number]],
+            iscrowd=bool(flags & _CROWD), **marks, attributes=attributes, shape=shape,
+            image_size=self._declared[self._size_of[number]],
         )  # fmt: skip
 
-    def _shape(self, number: int) -> ObjectShape:
+    def _shape(self, number: int) -> tuple[ObjectShape, str | None]:
+        """Return the shape and the attributes of a box."""
         start = self._shape_ends[number - 1] if number else 0
         end = self._shape_ends[number]
-        return shape_of_text(self._shapes.read(start, end)) if end > start else NO_SHAPE
+        return shape_of_text(self._shapes.read(start, end)) if end > start else (NO_SHAPE, None)
 
     def _keys(self, path: str) -> list[int]:
         """Return the numbers of the names that match an image."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from framedex.annotations.labels import storable
 from framedex.annotations.problems import AnnotationProblem
-from framedex.annotations.shapes import NO_SHAPE, ObjectShape
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape, bounds_of_shape
 
 _NUMBERS = (int, float, str, Decimal)
 TOLERANCE = 1.0
@@ -31,6 +31,7 @@ class Box:
         iscrowd: the box surrounds a group of objects (COCO).
         truncated: the object extends beyond the image (VOC).
         difficult: the object is hard to recognise (VOC).
+        attributes: further names and values, a JSON object as :mod:`framedex.annotations.attributes` makes it, or None.
         shape: outline or mask, and key points.
         image_size: the width and height of the image in pixels that the file declares, or None. Boxes are compared
             without it, and without the location.
@@ -49,6 +50,7 @@ class Box:
     iscrowd: bool = False
     truncated: bool = False
     difficult: bool = False
+    attributes: str | None = None
     shape: ObjectShape = NO_SHAPE
     image_size: tuple[int, int] | None = field(default=None, compare=False)
     location: str = field(default="", compare=False)
@@ -105,6 +107,16 @@ def _clipped(start: float, length: float, limit: int) -> tuple[float, float, flo
 def _misfit(box: Box, reason: str) -> AnnotationProblem:
     value = f"x {box.x:g}, y {box.y:g}, width {box.width:g}, height {box.height:g}"
     return AnnotationProblem(box.location or f"a box of {box.name!r}", value, reason)
+
+
+def has_other_bounds(box: Box) -> bool:
+    """Return whether a box is not that of its outline or mask, by more than half a pixel on some side."""
+    bounds = bounds_of_shape(ObjectShape(box.shape.segmentation)) if box.shape.segmentation else None
+    if bounds is None:
+        return False
+    x, y, width, height = bounds
+    sides = (box.x, box.y, box.x + box.width, box.y + box.height)
+    return any(abs(one - other) > 0.5 for one, other in zip(sides, (x, y, x + width, y + height), strict=True))
 
 
 def finite_number(value: Any) -> float | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from framedex.annotations.attributes import NO_ATTRIBUTES, Attributes, attributes_of
 from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
 from framedex.annotations.coco import CAPTIONS_FILE, DETAILS, IMAGE_LABEL, NUMBER
 from framedex.annotations.declared_sizes import Size, size_of
@@ -28,6 +29,11 @@ from framedex.errors import InvalidInput
 _ARRAYS = ("images", "categories", "annotations")
 _SHAPES = {"segmentation": segmentation_text, "keypoints": keypoints_text}
 """Keys of the shape of an object, and their readers."""
+_OWN = frozenset({
+    "id", "image_id", "category_id", "bbox", "area", "segmentation", "iscrowd", "score", "keypoints", "num_keypoints",
+    "caption", "attributes", IMAGE_LABEL,
+})  # fmt: skip
+"""Keys of an annotation that are no attributes of its object."""
 _TWICE = "images that a file lists several times"
 _NUMBERS = frozenset((int, float))
 _AMBIGUOUS = ""  # replaces the name of images that share an id; no file has this name
@@ -279,10 +285,21 @@ def _objects(location: str, item: Any, names: _Names, home: str) -> Iterator[Box
     if item.get("score") is not None and not is_confidence(confidence):
         yield problem(location, item["score"], "'score' must be a number from 0 to 1")
         return
+    kept = _attributes(item)
+    if kept.dropped:
+        yield kept.problem(location)
     yield Box(
         home + name, *sides, label, confidence, original, "coco",
-        iscrowd=bool(item.get("iscrowd")), shape=shape, image_size=size, location=location,
+        iscrowd=bool(item.get("iscrowd")), **kept.of_box, shape=shape, image_size=size, location=location,
     )  # fmt: skip
+
+
+def _attributes(item: dict[str, Any]) -> Attributes:
+    """Return the attributes of an object: those of ``attributes``, as CVAT writes it, and all further keys."""
+    if _OWN.issuperset(item) and not item.get("attributes"):  # the usual case
+        return NO_ATTRIBUTES
+    further, given = {key: value for key, value in item.items() if key not in _OWN}, item.get("attributes")
+    return attributes_of(further | (given if isinstance(given, dict) else {"attributes": given}))
 
 
 def _sides(value: Any) -> tuple[float, float, float, float] | None:

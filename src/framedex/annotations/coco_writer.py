@@ -18,9 +18,9 @@ from framedex.annotations.output import (
     Files,
     column,
     file_names,
-    omissions,
 )
 from framedex.annotations.progress import part
+from framedex.annotations.shapes import area_of_segmentation
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 
@@ -47,8 +47,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
         return []
     repeated = images.repeated_ids()["count"]
     renumbered = (pc.sum(repeated).as_py() or 0) - len(repeated)
-    notes = [f"{counted(renumbered, 'annotations', 'have')} a new id, because others have theirs"] if renumbered else []
-    return notes + omissions(images, ("truncated", "difficult"), "COCO")
+    return [f"{counted(renumbered, 'annotations', 'have')} a new id, because others have theirs"] if renumbered else []
 
 
 def _split_file(name: str, split: str | None) -> str:
@@ -245,7 +244,7 @@ def _box_texts(block: pa.Table, image: pa.Array, classes: pa.Table, ids: _Ids) -
     fields = {
         "category_id": _category_ids(values.field("label"), classes),
         "bbox": pc.binary_join_element_wise("[", json.join_lists(json.exact(bbox.flatten()), bbox), "]", ""),
-        "area": json.exact(pc.coalesce(values.field("area"), pa.array(edges[:, 2] * edges[:, 3]))),
+        "area": json.exact(pc.coalesce(_areas(values), pa.array(edges[:, 2] * edges[:, 3]))),
         "iscrowd": json.integers(pc.cast(values.field("iscrowd"), pa.int8())),
         "segmentation": pc.fill_null(values.field("segmentation"), "[]"),
     }
@@ -254,10 +253,30 @@ def _box_texts(block: pa.Table, image: pa.Array, classes: pa.Table, ids: _Ids) -
     counts = [None if text is None else _count_visible(text) for text in keypoints.to_pylist()]
     further = {"score": (confidence, json.exact(confidence)), "keypoints": (keypoints, keypoints)}
     further["num_keypoints"] = (keypoints, json.integers(pa.array(counts, pa.int64())))
+    attributes = _attributes(values)
+    further["attributes"] = (attributes, attributes)
     for name, (column_, text) in further.items():
         if column_.null_count < len(column_):
             rows = pc.if_else(pc.is_valid(column_), _with_field(rows, name, text), rows)
     return rows
+
+
+def _areas(values: pa.StructArray) -> pa.Array:
+    """Return the areas of objects with a shape: that of the source, or else of the outline or mask; null for others."""
+    areas, texts = values.field("area"), values.field("segmentation")
+    lacking = pc.and_(pc.is_null(areas), pc.is_valid(texts))
+    computed = [area_of_segmentation(text) for text in texts.filter(lacking).to_pylist()]
+    return pc.replace_with_mask(areas, lacking, pa.array(computed, pa.float64())) if computed else areas
+
+
+def _attributes(values: pa.StructArray) -> pa.Array:
+    """Return the attributes of objects as JSON, with ``truncated`` and ``difficult`` among them; null for none."""
+    texts, flags = values.field("attributes"), {name: values.field(name) for name in ("truncated", "difficult")}
+    marks = [pc.if_else(pc.fill_null(flag, False), f',"{name}":true', "") for name, flag in flags.items()]
+    own = pc.fill_null(pc.binary_join_element_wise(",", pc.utf8_slice_codeunits(texts, 1, stop=-1), ""), "")
+    joined = pc.binary_join_element_wise(own, *marks, "")
+    text = pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
+    return pc.if_else(pc.equal(joined, ""), None, text)
 
 
 def _count_visible(keypoints: str) -> int:

@@ -2,7 +2,8 @@
 
 The file is read image by image, and track by track, with a parser that refuses declarations of entities. Edges are in
 pixels, counted from 0 (docs.cvat.ai, XML annotation format). Frames of a track are images that CVAT names by their
-number, ``frame_000012.png``; of a track the boxes of its key frames are read.
+number, ``frame_000012.png``; of a track the boxes of its key frames are read, with its id as ``track_id``. Attributes
+are texts, and a box that is turned has its corners as outline.
 """
 
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from framedex.annotations.attributes import OCCLUDED, TRACK, attributes_of
 from framedex.annotations.boxes import Box, finite_number, label_of
 from framedex.annotations.declared_sizes import Size, size_of
 from framedex.annotations.folders import image_finder
@@ -29,12 +31,12 @@ _CHUNK = 2**16  # bytes
 _HEAD = 2**16
 _MOST_SHAPES = 10**6  # of one image
 _OTHERS = frozenset({"polyline", "points", "cuboid", "ellipse", "mask", "skeleton"})
-_TRACKS = "tracks, whose boxes are read without them"
 _BETWEEN = "boxes of tracks between key frames"
 _NO_FRAME = "boxes of tracks in frames that are no images"
-_ATTRIBUTES = "images and tracks whose objects have attributes, which are not read"
+_ATTRIBUTES = "images whose tags have attributes, which are not read"
 _EDGES = ("xtl", "ytl", "xbr", "ybr")
-_Shape = tuple[str, dict[str, str]]
+_Shape = tuple[str, dict[str, str], dict[str, Any]]
+"""The name of an element, its own attributes, and those of the object."""
 
 
 def is_cvat(folder: Path) -> bool:
@@ -63,7 +65,7 @@ class _Part:
         kind: ``image`` or ``track``.
         attributes: those of the element.
         shapes: the elements in it.
-        further: the number of attributes that its shapes have.
+        further: the number of attributes that its tags have.
     """
 
     kind: str
@@ -83,6 +85,7 @@ class _Reader:
         self.parts: list[_Part] = []
         self._part: _Part | None = None
         self._depth, self._is_checked = 0, False
+        self._name, self._text = "", list[str]()  # of the attribute that is open
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -99,11 +102,17 @@ class _Reader:
         elif self._part is not None and self._depth == 3:
             if len(self._part.shapes) >= _MOST_SHAPES:
                 raise InvalidInput(f"an image has more than {_MOST_SHAPES:,} shapes")
-            self._part.shapes.append((name, attributes))
-        elif self._part is not None and name == "attribute":
-            self._part.further += 1
+            self._part.shapes.append((name, attributes, {}))
+        elif self._part is not None and self._depth == 4 and name == "attribute":
+            self._name, self._text = attributes.get("name", ""), []
+            self.parser.CharacterDataHandler = self._text.append
 
-    def _end(self, _name: str) -> None:
+    def _end(self, name: str) -> None:
+        if self._depth == 4 and self._part is not None and name == "attribute":
+            self.parser.CharacterDataHandler = None
+            kind, _, further = self._part.shapes[-1]
+            further[self._name] = "".join(self._text)
+            self._part.further += kind == "tag"
         if self._depth == 2 and self._part is not None:
             self.parts.append(self._part)
             self._part = None
@@ -144,7 +153,7 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
             if not (name := image.attributes.get("name")):
                 yield problem(FILE, image.attributes, "an image needs a 'name'")
                 continue
-            labels = tuple(label_of(each.get("label")) for kind, each in image.shapes if kind == "tag")
+            labels = tuple(label_of(each.get("label")) for kind, each, _ in image.shapes if kind == "tag")
             yield ImageLabels(_path(folder, name), labels, tags=part_tags(image.attributes.get("subset", "")))
     except InvalidInput as error:
         yield problem(FILE, FILE, str(error))
@@ -166,17 +175,15 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             boxes = _boxes(_path(folder, name), f"{FILE}: {name}", part.shapes, size)
             yield from without_problems(boxes, problems)
         if part.further:
-            place = f"{FILE}: {name or 'track ' + part.attributes.get('id', '')}"
-            problems.add(AnnotationProblem(place, f"{part.further:,}", "objects have no attributes", _ATTRIBUTES))
+            problems.add(AnnotationProblem(f"{FILE}: {name}", f"{part.further:,}", "labels have none", _ATTRIBUTES))
 
 
 def _track(track: _Part, images_in: Callable[[str], Mapping[str, list[str]]]) -> Iterator[Box | AnnotationProblem]:
     """Yield the boxes of the key frames of a track in the images of these frames."""
-    location = f"{FILE}: track {track.attributes.get('id')}"
-    yield problem(
-        location, track.attributes.get("label"), "objects have no track; those of key frames are read", _TRACKS
-    )
-    for kind, item in track.shapes:
+    identifier = track.attributes.get("id", "")
+    location, label = f"{FILE}: track {identifier}", track.attributes.get("label", "")
+    of_track = {TRACK: int(identifier) if identifier.isascii() and identifier.isdigit() else identifier}
+    for kind, item, further in track.shapes:
         if item.get("outside") == "1" or kind not in ("box", "polygon", *_OTHERS):
             continue
         frame = item.get("frame", "")
@@ -189,7 +196,7 @@ def _track(track: _Part, images_in: Callable[[str], Mapping[str, list[str]]]) ->
         if len(names) != 1:
             yield problem(place, stem, "must be the name of one image, without its suffix", _NO_FRAME)
         else:
-            yield from _boxes(names[0], place, [(kind, {**item, "label": track.attributes.get("label", "")})])
+            yield from _boxes(names[0], place, [(kind, {**item, "label": label}, further | of_track)])
 
 
 def _path(folder: Path, name: str) -> str:
@@ -201,42 +208,55 @@ def _path(folder: Path, name: str) -> str:
 def _boxes(
     name: str, location: str, shapes: list[_Shape], size: Size | None = None
 ) -> Iterator[Box | AnnotationProblem]:
-    for number, (kind, item) in enumerate(shapes):
+    for number, (kind, item, further) in enumerate(shapes):
         place = f"{location}: {kind} {number}"
         if kind in ("box", "polygon"):
-            yield (_box if kind == "box" else _polygon)(name, place, item, size)
+            yield (_box if kind == "box" else _polygon)(name, place, item, further, size)
         elif kind in _OTHERS:
             yield problem(place, item.get("label"), "only boxes, polygons and tags are read")
 
 
-def _box(name: str, location: str, item: dict[str, str], size: Size | None) -> Box | AnnotationProblem:
+def _box(
+    name: str, location: str, item: dict[str, str], further: dict[str, Any], size: Size | None
+) -> Box | AnnotationProblem:
     left, top, right, bottom = (finite_number(item.get(edge)) for edge in _EDGES)
     if left is None or top is None or right is None or bottom is None:
         return problem(location, item, f"needs {', '.join(_EDGES)}, finite numbers of pixels")
     angle = math.radians(finite_number(item.get("rotation")) or 0.0)
-    if angle:  # the box around the box that is turned about its centre
-        across, down = right - left, bottom - top
-        width = abs(across * math.cos(angle)) + abs(down * math.sin(angle))
-        height = abs(across * math.sin(angle)) + abs(down * math.cos(angle))
-        left, top = (left + right - width) / 2, (top + bottom - height) / 2
-        right, bottom = left + width, top + height
-    return _made(name, location, item, (left, top, right, bottom), NO_SHAPE, size)
+    if angle:  # clockwise about its centre
+        x, y, cos, sin = (left + right) / 2, (top + bottom) / 2, math.cos(angle), math.sin(angle)
+        corners = [
+            (across - x, down - y) for across, down in ((left, top), (right, top), (right, bottom), (left, bottom))
+        ]
+        turned = [(x + across * cos - down * sin, y + across * sin + down * cos) for across, down in corners]
+        return _outlined(name, location, item, further, [each for corner in turned for each in corner], size)
+    return _made(name, location, item, further, (left, top, right, bottom), NO_SHAPE, size)
 
 
-def _polygon(name: str, location: str, item: dict[str, str], size: Size | None) -> Box | AnnotationProblem:
+def _polygon(
+    name: str, location: str, item: dict[str, str], further: dict[str, Any], size: Size | None
+) -> Box | AnnotationProblem:
     numbers = [finite_number(each) for pair in item.get("points", "").split(";") for each in pair.split(",")]
     found = [each for each in numbers if each is not None]
     if len(found) != len(numbers) or len(found) < 6 or len(found) % 2:
         return problem(location, item.get("points"), "'points' must be x1,y1;x2,y2;x3,y3;…, finite numbers of pixels")
-    across, down = found[::2], found[1::2]
+    return _outlined(name, location, item, further, found, size)
+
+
+def _outlined(
+    name: str, location: str, item: dict[str, str], further: dict[str, Any], corners: list[float], size: Size | None
+) -> Box | AnnotationProblem:
+    across, down = corners[::2], corners[1::2]
     edges = (min(across), min(down), max(across), max(down))
-    return _made(name, location, item, edges, ObjectShape(json.dumps([found], separators=(",", ":"))), size)
+    shape = ObjectShape(json.dumps([corners], separators=(",", ":")))
+    return _made(name, location, item, further, edges, shape, size)
 
 
 def _made(
     name: str,
     location: str,
     item: dict[str, str],
+    further: dict[str, Any],
     edges: tuple[float, float, float, float],
     shape: ObjectShape,
     size: Size | None,
@@ -244,7 +264,11 @@ def _made(
     if not (label := label_of(item.get("label"))):
         return problem(location, item.get("label"), "needs a 'label'")
     left, top, right, bottom = edges
+    kept: dict[str, Any] = {}
+    own = {key: value for key in (OCCLUDED, "group_id") if (value := item.get(key, "0")) != "0"}
+    if further or own:
+        kept = attributes_of(own | further).of_box
     return Box(
-        name, left, top, right - left, bottom - top, label, source="cvat",
+        name, left, top, right - left, bottom - top, label, source="cvat", **kept,
         shape=shape, image_size=size, location=location,
     )  # fmt: skip

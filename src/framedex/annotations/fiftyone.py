@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from framedex.annotations.attributes import NO_ATTRIBUTES, TRACK, Attributes, attributes_of
 from framedex.annotations.boxes import finite_number, is_confidence, label_of
 from framedex.annotations.json_items import read_items
 from framedex.annotations.label_index import ImageLabels
@@ -24,6 +25,11 @@ _SINGLE = ("Detection", "Polyline")
 _FIELDS = "fields of FiftyOne that are not read"
 _SHAPES = "masks and further outlines of FiftyOne, of which the box is read"
 _PLAIN = (str, int, float, bool)
+_OF_LABEL = frozenset({
+    "_id", "id", "_cls", "label", "bounding_box", "mask", "mask_path", "confidence", "index", "attributes", "points",
+    "closed", "filled",
+})  # fmt: skip
+"""Keys of a detection or a polyline that are no attributes."""
 _OWN = frozenset({"filepath", "tags", "metadata", "id", "created_at", "last_modified_at"})
 
 
@@ -104,7 +110,10 @@ def _boxes(location: str, path: str, sample: dict[str, Any]) -> Iterator[Relativ
             yield problem(f"{location}: {name}", kind, reason, _FIELDS)
         for number, item in enumerate(items):
             place = f"{location}: {name}" if key is None else f"{location}: {name}.{key}[{number}]"
-            yield _box(place, path, item)
+            kept = _attributes(item) if isinstance(item, dict) else NO_ATTRIBUTES
+            yield _box(place, path, item, kept)
+            if kept.dropped:
+                yield kept.problem(place)
             points = item.get("points") if isinstance(item, dict) else None
             if isinstance(points, list) and len(points) > 1:
                 yield problem(place, f"{len(points)} outlines", "the one with the most corners is read", _SHAPES)
@@ -112,7 +121,21 @@ def _boxes(location: str, path: str, sample: dict[str, Any]) -> Iterator[Relativ
                 yield problem(place, item.get("label"), "only its box is read", _SHAPES)
 
 
-def _box(location: str, path: str, item: Any) -> RelativeBox | AnnotationProblem:
+def _attributes(item: dict[str, Any]) -> Attributes:
+    """Return the attributes of an object: further keys, and ``attributes`` with their ``value``, as older files have.
+
+    Its ``index`` is the track.
+    """
+    given = item.get("attributes")
+    listed = given if isinstance(given, dict) else {}
+    values = {
+        name: each["value"] if isinstance(each, dict) and "value" in each else each for name, each in listed.items()
+    }
+    further = {name: value for name, value in item.items() if name not in _OF_LABEL}
+    return attributes_of({TRACK: item.get("index"), **values, **further})
+
+
+def _box(location: str, path: str, item: Any, kept: Attributes) -> RelativeBox | AnnotationProblem:
     if not isinstance(item, dict) or not (label := label_of(item.get("label"))):
         return problem(location, item, "needs a 'label'")
     confidence = finite_number(item.get("confidence"))
@@ -129,7 +152,7 @@ def _box(location: str, path: str, item: Any) -> RelativeBox | AnnotationProblem
     x, y, width, height = sides
     return RelativeBox(
         path, x + width / 2, y + height / 2, width, height, label, confidence, location=location,
-        source="fiftyone", outline=outline,
+        source="fiftyone", outline=outline, **kept.of_box,
     )  # fmt: skip
 
 

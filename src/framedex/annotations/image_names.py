@@ -4,7 +4,8 @@ A name is a path within the source, a file name alone, or a path or an address o
 counts before all others. A name that is no path means the only image whose path ends as the name does: with all of a
 path within the source, with as much as possible of one of another machine; a name without the suffix of an image means
 one of any suffix. Where several images remain, or several
-names of a file for one image, nothing is chosen: that is a problem.
+names of a file for one image, nothing is chosen: that is a problem. A name of no image means the only one whose name
+differs in case, or else in its suffix alone; this is counted.
 """
 
 import os
@@ -15,13 +16,16 @@ from urllib.parse import unquote
 
 from framedex.annotations.problems import AnnotationProblem, Problems
 from framedex.core.counts import counted
-from framedex.core.name_forms import composed, normal_name
+from framedex.core.name_forms import composed, inner_parts, normal_name
 from framedex.core.suffixes import is_image
 
+BY_CASE = "names in annotations that differ from their image in upper and lower case"
+BY_SUFFIX = "names in annotations that differ from their image in the suffix"
 SEVERAL_IMAGES = "names in annotations that mean several images"
 SEVERAL_NAMES = "names in annotations that mean the same image"
 _SHOWN = 3  # candidates in a message
 NO_SUFFIX = "\0"
+_FOLDED = "\1"  # at the end of a name without regard to case
 _FOREIGN = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -100,41 +104,66 @@ class ImageNames:
         Args:
             names: by each name the files that have it, as bits. An image whose path a file names has no
                 other name in it.
-            paths: returns the paths of all images of the source; called twice if some name is no path.
+            paths: returns the paths of all images of the source; called twice if some name is no path, and three times
+                if some name is that of no image.
             problems: collects the names that mean nothing.
             loose: the files, as bits, that lie elsewhere than the images: their names may begin with folders that these
                 do not have.
             several_roots: whether images may have the same path, below another root.
         """
         pending, repeated = set(names), set[str]()
+        foreign: dict[str, list[str]] = {}
+        for name in names:
+            if "\\" in name:
+                foreign.setdefault(normal_name(name), []).append(name)
         for path in paths():
-            pending.discard(without_suffix(path))
+            stem = without_suffix(path)
+            pending.discard(stem)
             if path in pending:
                 pending.remove(path)
             elif several_roots and path in names:
                 repeated.add(path)
+            if foreign and (meant := (*foreign.get(path, ()), *foreign.get(stem, ()))):
+                repeated.update(meant if path in self._others else ())
+                self._others[path] = meant
+        for path, meant in self._others.items():  # separators of Windows, in names that are no path as they are
+            self._others[path] = tuple(name for name in meant if name in pending and name not in repeated)
+            pending.difference_update(meant)
         for name in sorted(repeated):
-            self._add_problem(problems, name, [name], "images below several sources have this path")
-        if pending:
-            self._decide(names, self._candidates(names, pending, paths(), loose, several_roots), problems)
+            self._add_problem(problems, name, [normal_name(name)], "images below several sources have this path")
+        for loosely in (False, True):
+            if pending:
+                candidates = self._candidates(names, pending, paths(), loose, several_roots, loosely=loosely)
+                self._decide(names, candidates, problems, loosely=loosely)
+                pending.difference_update(candidates)
 
     def _candidates(
-        self, names: Mapping[str, int], pending: Iterable[str], paths: Iterable[str], loose: int, several_roots: bool
+        self,
+        names: Mapping[str, int],
+        pending: Iterable[str],
+        paths: Iterable[str],
+        loose: int,
+        several_roots: bool,
+        *,
+        loosely: bool,
     ) -> dict[str, _Candidates]:
-        """Return the images that names may mean, by name."""
+        """Return the images that names may mean, by name; if *loosely*, those that differ in case or in the suffix."""
         forms: list[tuple[str, list[str], bool]] = []
         for name in pending:
-            if not (parts := _parts(name)):
-                continue
-            is_any = bool(names[name] & loose) or _FOREIGN.match(name) is not None
-            forms.append((name, parts, is_any))
-            if not name.endswith(NO_SUFFIX) and not is_image(parts[-1]):  # some tools leave the suffix away
-                forms.append((name, [*parts[:-1], parts[-1] + NO_SUFFIX], is_any))
+            is_any = bool(names[name] & loose) or _FOREIGN.match(normal_name(name)) is not None
+            for *folders, last in filter(None, map(_parts, dict.fromkeys((name, normal_name(name))))):
+                if loosely:
+                    forms += [(name, form, is_any) for form in _loose_forms([*folders, last])]
+                    continue
+                forms.append((name, [*folders, last], is_any))
+                if not name.endswith(NO_SUFFIX) and not is_image(last):  # some tools leave the suffix away
+                    forms.append((name, [*folders, last + NO_SUFFIX], is_any))
         ends = {end for _, parts, _ in forms for end in _ends(parts)}
         by_end: dict[str, _Candidates] = {}
         for path in paths:
-            plain = composed(normal_name(path))
-            for key in (plain, without_suffix(plain)):
+            plain = composed(path)
+            keys = [plain, without_suffix(plain)]
+            for key in [*keys, *(key.casefold() + _FOLDED for key in keys)] if loosely else keys:
                 for end in _ends(key.split("/")):
                     if end not in ends:  # nor is a longer one
                         break
@@ -143,13 +172,17 @@ class ImageNames:
                         each.add(path, int(end == key))
         found: dict[str, _Candidates] = {}
         for name, parts, is_any in forms:
+            if loosely and name in found:  # by case
+                continue
             lengths = range(len(parts), 0 if is_any else len(parts) - 1, -1)
             length = next((each for each in lengths if "/".join(parts[-each:]) in by_end), None)
             if length is not None:
                 found.setdefault(name, _Candidates()).join(by_end["/".join(parts[-length:])], 2 * length)
         return found
 
-    def _decide(self, names: Mapping[str, int], candidates: Mapping[str, _Candidates], problems: Problems) -> None:
+    def _decide(
+        self, names: Mapping[str, int], candidates: Mapping[str, _Candidates], problems: Problems, *, loosely: bool
+    ) -> None:
         """Take the names that mean one image, which no other name of their file means as well."""
         by_path: dict[str, list[str]] = {}
         for name, each in candidates.items():
@@ -157,7 +190,7 @@ class ImageNames:
                 self._add_problem(
                     problems, name, each.paths, f"{counted(each.count, 'images', 'have')} this name", each.count
                 )
-            elif not any(names.get(key, 0) & names[name] for key in (each.paths[0], without_suffix(each.paths[0]))):
+            elif not any(names.get(key, 0) & names[name] for key in self._meant(each.paths[0])):
                 by_path.setdefault(each.paths[0], []).append(name)
         for path, rivals in by_path.items():
             most = max(candidates[name].rank for name in rivals)
@@ -166,7 +199,14 @@ class ImageNames:
             for name in several:
                 shown = [name_text(other) for other in several if other != name]
                 self._add_problem(problems, name, [path], f"{shown[0]!r} may mean this image, too", kind=SEVERAL_NAMES)
-            self._others[path] = tuple(name for name in best if name not in several)
+            chosen = [name for name in best if name not in several]
+            self._others[path] = (*self._others.get(path, ()), *chosen)
+            for name in chosen if loosely else ():
+                problems.add(_note(name, path))
+
+    def _meant(self, path: str) -> tuple[str, ...]:
+        """Return the names that mean an image before all others."""
+        return (path, without_suffix(path), *self._others.get(path, ()))
 
     def _add_problem(
         self,
@@ -183,11 +223,28 @@ class ImageNames:
         problems.add(AnnotationProblem(name_text(name), shown, f"{reason}: give the path within the source", kind))
 
 
+def _note(name: str, path: str) -> AnnotationProblem:
+    """Return the note that a name means an image of another name."""
+    last, of_image = (each.rpartition("/")[2].casefold() for each in (normal_name(name), path))
+    by_case = composed(last) in (composed(of_image), composed(without_suffix(of_image)))
+    reason = "is taken for the only image whose name differs"
+    how, kind = ("in upper and lower case", BY_CASE) if by_case else ("in the suffix", BY_SUFFIX)
+    return AnnotationProblem(name_text(name), repr(path), f"{reason} {how} alone", kind)
+
+
+def _loose_forms(parts: list[str]) -> Iterator[list[str]]:
+    """Yield the parts of a name without regard to case, and those with the suffix of any image."""
+    *folders, last = parts
+    yield [*(each.casefold() for each in folders), last.casefold() + _FOLDED]
+    if is_image(last):
+        yield [*folders, without_suffix(last)]
+
+
 def _parts(name: str) -> list[str]:
     """Return the folders and the file name in a name, composed (NFC), without those that lead upwards."""
     if _ADDRESS.match(name):
         name = unquote(name.partition("?")[0])
-    return [part for part in composed(name).split("/") if part not in ("", ".", "..")]
+    return inner_parts(composed(name))
 
 
 def _ends(parts: list[str]) -> Iterator[str]:

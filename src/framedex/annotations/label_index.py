@@ -10,7 +10,7 @@ from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.problems import Problems
 from framedex.annotations.source_lists import SourceLists
 from framedex.annotations.source_values import SourceValues
-from framedex.core.name_forms import normal_name
+from framedex.core.name_forms import local_name
 
 PathRule = Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]
 """Return the labels and the tags that the path of an image within the source states."""
@@ -128,7 +128,7 @@ class Annotations:
 
     def add(self, row: ImageLabels) -> None:
         """Add the labels and the caption of one row; both may be missing."""
-        name, caption = normal_name(row.name), row.caption
+        name, caption = local_name(row.name), row.caption
         if row.is_stem:
             name += NO_SUFFIX
         self._names[name] = self._names.get(name, 0) | self._file

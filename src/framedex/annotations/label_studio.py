@@ -18,6 +18,7 @@ from framedex.annotations.json_items import read_array
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.relative_boxes import RelativeBox
+from framedex.core.name_forms import inner_parts, normal_name
 from framedex.core.regular_files import has_file, open_text, scan
 from framedex.core.suffixes import is_image
 from framedex.errors import InvalidInput
@@ -88,7 +89,7 @@ def _image(data: dict[str, Any]) -> str | None:
 
 def _path(folder: Path, image: str) -> str:
     """Return the name of an image as a path on another machine, without a mark of uploads that its file lacks here."""
-    parts = [each for each in image.replace("\\", "/").split("/") if each not in ("", ".", "..")][-_DEEPEST:]
+    parts = inner_parts(normal_name(image))[-_DEEPEST:]
     plain = _UPLOADED.sub("", parts[-1], count=1)
     if plain != parts[-1] and any(
         has_file(folder.joinpath(home, *parts[at:])) for at in range(len(parts)) for home in ("", _IMAGES)
@@ -204,10 +205,12 @@ def _labelled(location: str, path: str, result: dict[str, Any], kind: str) -> It
         left, top, right, bottom = min(across), min(down), max(across), max(down)
         sides = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
         original = result.get("id")
+        corners = tuple(side for corner in outline for side in corner)
+        is_box = "points" not in value and not finite_number(value.get("rotation"))
         for label in labels:
             yield RelativeBox(
                 path, *sides, label, confidence, original if isinstance(original, str) else None, location,
-                "label-studio", tuple(side for corner in outline for side in corner) if "points" in value else (),
+                "label-studio", () if is_box else corners,
             )  # fmt: skip
 
 
@@ -231,6 +234,5 @@ def _corners(value: dict[str, Any], result: dict[str, Any]) -> list[tuple[float,
     cos, sin, ratio = math.cos(angle), math.sin(angle), size[1] / size[0]
     return [
         ((x + a * cos - b * sin * ratio) / 100, (y + a * sin / ratio + b * cos) / 100)
-        for a in (0.0, width)
-        for b in (0.0, height)
+        for a, b in ((0.0, 0.0), (width, 0.0), (width, height), (0.0, height))
     ]

@@ -18,18 +18,19 @@ from typing import Any
 import cv2
 import numpy as np
 
-from framedex.annotations.boxes import Box, label_of
+from framedex.annotations.attributes import all_attributes, attributes_of
+from framedex.annotations.boxes import Box, finite_number, has_other_bounds, is_confidence, label_of
 from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.folders import image_finder, list_files_below, stem
 from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.masks import MOST_PIXELS, bounds_of_mask, mask_of_pixels, pixels_of
-from framedex.annotations.output import IMAGES, AnnotatedImages, Files, boxes_by_image, omissions
+from framedex.annotations.output import IMAGES, AnnotatedImages, Files, boxes_by_image, omissions, other_bounds
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.shapes import NO_SHAPE, ObjectShape, are_numbers, bounds_of_shape
 from framedex.annotations.tables import write_label_table
-from framedex.core.counts import counted
+from framedex.core.name_forms import normal_name
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import TooLarge, open_binary, read_bytes
 from framedex.errors import InvalidInput
@@ -41,7 +42,9 @@ _LARGEST = 2**28  # bytes of a file, which may hold the image
 _SIZE = slice(16, 24)  # the bytes of a PNG file with its width and height
 _CORNERS = 32  # of the outline of a circle
 _POINTS = "points and lines of labelme, which are not read"
-_FURTHER = "shapes of labelme with flags or a description, which are not read"
+_PLACED = frozenset({"label", "points", "group_id", "shape_type", "flags", "mask", "attributes", "score"})
+"""Keys of a shape that are no attributes; programs made after labelme, as X-AnyLabeling, write the last two."""
+_OF_GROUP = "attributes of shapes of labelme that differ within their group, of which those of the first are read"
 _VERSION = "5.5.0"
 _Outline = list[float] | ObjectShape | tuple[float, float, float, float]
 """The corners x1, y1, x2, … of a polygon, a mask, or the edges left, top, right and bottom of a box."""
@@ -113,7 +116,7 @@ def _name(path: str, image: Any, images_in: Callable[[str], Mapping[str, list[st
     own = os.path.join(folder, beside[0]) if len(beside) == 1 else None  # noqa: PTH118
     if not isinstance(image, str) or not image:
         return own or path
-    said = os.path.normpath(os.path.join(folder, image.replace("\\", "/")))  # noqa: PTH118
+    said = normal_name(os.path.join(folder, image))  # noqa: PTH118
     return said if own is None or _is_there(said, images_in) else own
 
 
@@ -164,14 +167,12 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
 
 def _boxes(path: str, name: str, content: dict[str, Any]) -> Iterator[Box | AnnotationProblem]:
     size = size_of(content.get("imageWidth"), content.get("imageHeight"))
-    objects: dict[tuple[str, str], tuple[str, list[_Outline]]] = {}
+    objects: dict[tuple[str, str], tuple[str, dict[str, Any], list[_Outline]]] = {}
     for number, shape in enumerate(content["shapes"]):
         place = f"{path}: shape {number}"
         if not isinstance(shape, dict) or not (label := label_of(shape.get("label"))):
             yield problem(place, shape, "needs a 'label'")
             continue
-        if shape.get("flags") or shape.get("description"):
-            yield problem(place, label, "only the label and the points of shapes are read", _FURTHER)
         kind = shape.get("shape_type") or "polygon"
         if kind in ("point", "points", "line", "linestrip"):
             yield problem(place, label, f"a {kind} is no object", _POINTS)
@@ -183,9 +184,30 @@ def _boxes(path: str, name: str, content: dict[str, Any]) -> Iterator[Box | Anno
             continue
         group = shape.get("group_id") if isinstance(outline, list) else None
         key = place if group is None else repr(group)
-        objects.setdefault((label, key), (place, []))[1].append(outline)
-    for (label, _), (place, outlines) in objects.items():
-        yield _box(name, label, outlines, size, place)
+        kept = attributes_of(_attributes(shape))
+        if kept.dropped:
+            yield kept.problem(place)
+        confidence = finite_number(shape.get("score"))
+        if shape.get("score") is not None and not is_confidence(confidence):
+            yield problem(place, shape["score"], "'score' must be a number from 0 to 1; the shape is read without it")
+            confidence = None
+        further = kept.of_box | {"confidence": confidence}
+        first = objects.setdefault((label, key), (place, further, []))
+        first[2].append(outline)
+        if further != first[1]:
+            yield problem(place, _attributes(shape), f"those of {first[0]}, of the same group, are others", _OF_GROUP)
+    for (label, _), (place, further, outlines) in objects.items():
+        yield _box(name, label, outlines, size, place, further)
+
+
+def _attributes(shape: dict[str, Any]) -> dict[str, Any]:
+    """Return the flags, the description and further values of a shape."""
+    found = {name: value for name, value in shape.items() if name not in _PLACED}
+    if not found.get("description"):
+        found.pop("description", None)
+    for key in ("attributes", "flags"):
+        found |= shape[key] if isinstance(shape.get(key), dict) else {}
+    return found
 
 
 def _shape(kind: Any, shape: dict[str, Any], size: tuple[int, int] | None) -> _Outline:
@@ -242,6 +264,7 @@ def _box(
     outlines: list[_Outline],
     size: tuple[int, int] | None,
     place: str,
+    further: dict[str, Any],
 ) -> Box | AnnotationProblem:
     shape = outlines[0]
     if isinstance(shape, list):  # so are the others
@@ -254,7 +277,9 @@ def _box(
     else:
         (x, y, right, bottom), outline = shape, NO_SHAPE
         width, height = right - x, bottom - y
-    return Box(name, x, y, width, height, label, source="labelme", shape=outline, image_size=size, location=place)
+    return Box(
+        name, x, y, width, height, label, source="labelme", **further, shape=outline, image_size=size, location=place
+    )
 
 
 # Writing
@@ -274,7 +299,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             name, boxes, flags = row["file_name"], boxes_of.get(row["file_name"], ()), row.get("labels")
             if not boxes and not flags and not images.splits:
                 continue
-            inexact += sum(_is_other(box) for box in boxes)
+            inexact += sum(map(has_other_bounds, boxes))
             content = {
                 "version": _VERSION,
                 "flags": dict.fromkeys(flags or (), True),
@@ -288,13 +313,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     write_label_table(files, images, part(progress, 0.9, 1.0))
     if not images.with_boxes:
         return []
-    left_out = ("original_id", "confidence", "iscrowd", "truncated", "difficult", "keypoints")
-    notes = omissions(images, left_out, "labelme")
-    if inexact:
-        notes.append(
-            f"{counted(inexact, 'boxes', 'are')} left out, as they differ from the bounds of their outline or mask"
-        )
-    return notes
+    return omissions(images, ("original_id", "confidence", "iscrowd", "keypoints"), "labelme") + other_bounds(inexact)
 
 
 def _shapes(box: Box, number: int) -> Iterator[dict[str, Any]]:
@@ -314,17 +333,11 @@ def _shapes(box: Box, number: int) -> Iterator[dict[str, Any]]:
 
 
 def _of(box: Box, kind: str, points: list[Any], *, group: int | None = None, mask: str | None = None) -> dict[str, Any]:
+    further = all_attributes(box)
+    description = further.get("description")
+    description = further.pop("description") if description and isinstance(description, str) else ""
+    flags = {name: further.pop(name) for name in [*further] if isinstance(further[name], bool)}
     return {
-        "label": box.label, "points": points, "group_id": group, "description": "", "shape_type": kind, "flags": {},
-        "mask": mask,
+        "label": box.label, "points": points, "group_id": group, "description": description, "shape_type": kind,
+        "flags": flags, "mask": mask, **({"attributes": further} if further else {}),
     }  # fmt: skip
-
-
-def _is_other(box: Box) -> bool:
-    """Return whether a box is not that of its outline or mask, by more than half a pixel."""
-    bounds = bounds_of_shape(ObjectShape(box.shape.segmentation)) if box.shape.segmentation else None
-    sides = (box.x, box.y, box.x + box.width, box.y + box.height)
-    if bounds is None:
-        return False
-    x, y, width, height = bounds
-    return any(abs(one - other) > 0.5 for one, other in zip(sides, (x, y, x + width, y + height), strict=True))

@@ -245,7 +245,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     _write_lists(files, images)
     write_label_table(files, images, part(progress, 0.9, 1.0))
     notes = omissions(
-        images, ("original_id", "confidence", "iscrowd", "truncated", "difficult", "keypoints"), "mask"
+        images, ("original_id", "confidence", "iscrowd", "truncated", "difficult", "attributes", "keypoints"), "mask"
     ) if images.with_boxes else []  # fmt: skip
     reasons = {"plain": "they have no outline or mask", "sizes": "the size of the image is not known, or too large"}
     notes += [

@@ -22,6 +22,7 @@ _LEFT_OUT = {
     "iscrowd": "crowd flags",
     "truncated": "truncated flags",
     "difficult": "difficult flags",
+    "attributes": "sets of attributes",
     "segmentation": "outlines or masks",
     "keypoints": "sets of key points",
 }
@@ -88,9 +89,10 @@ class AnnotatedImages(Protocol):
             columns: some of ``file_name`` (without :attr:`folder`), ``media_id``, ``width``, ``height`` (in pixels,
                 null if unknown), ``labels`` (a list), ``caption`` (null if missing) and ``objects``: a list of structs
                 with ``label``, ``bbox`` (x, y, width, height in pixels), ``confidence``, ``original_id``,
-                ``iscrowd``, ``truncated`` and ``difficult``, as in :class:`framedex.annotations.boxes.Box`, and
-                ``segmentation``, ``keypoints`` and ``area`` of :class:`framedex.annotations.shapes.ObjectShape`; also
-                ``source_id`` (the id of the image in its source, as text, or null) and ``split`` (its part).
+                ``iscrowd``, ``truncated``, ``difficult`` and ``attributes``, as in
+                :class:`framedex.annotations.boxes.Box`, and ``segmentation``, ``keypoints`` and ``area`` of
+                :class:`framedex.annotations.shapes.ObjectShape`; also ``source_id`` (the id of the image in its source,
+                as text, or null) and ``split`` (its part).
             progress: called with the fraction that is done.
         """
         ...
@@ -152,6 +154,11 @@ def omissions(images: AnnotatedImages, columns: Sequence[str], format_: str) -> 
         for name in columns
         if counts[name]
     ]
+
+
+def other_bounds(count: int) -> list[str]:
+    """Return a sentence about the boxes that are left out beside their outline or mask; nothing for none."""
+    return [f"{counted(count, 'boxes', 'are')} left out: the outline or mask has other bounds"] if count else []
 
 
 def label_numbers(lists: pa.Array, labels: pa.Array) -> pa.Array:

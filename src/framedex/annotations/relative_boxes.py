@@ -28,6 +28,7 @@ class RelativeBox:
         keypoints: the object's key points as x1, y1, v1, x2, … with x and y in fractions, and visibilities v as in
             COCO; empty for none.
         is_stem: whether the name lacks the suffix.
+        truncated: as of :class:`framedex.annotations.boxes.Box`, and so the next two.
     """
 
     name: str
@@ -43,6 +44,9 @@ class RelativeBox:
     outline: tuple[float, ...] = ()
     keypoints: tuple[float, ...] = ()
     is_stem: bool = False
+    truncated: bool = False
+    difficult: bool = False
+    attributes: str | None = None
 
     def in_pixels(self, name: str, width: int, height: int) -> Box:
         """Return the box in pixels of an image with a name and a size.
@@ -65,6 +69,9 @@ class RelativeBox:
             self.confidence,
             self.original_id,
             source=self.source,
+            truncated=self.truncated,
+            difficult=self.difficult,
+            attributes=self.attributes,
             shape=shape,
             location=self.location,
         )

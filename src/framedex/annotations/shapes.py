@@ -95,6 +95,21 @@ def bounds_of_shape(shape: ObjectShape) -> tuple[float, float, float, float] | N
     return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
+def polygon_area(corners: Sequence[float]) -> float:
+    """Return the area of a polygon x1, y1, x2, y2, … (shoelace formula)."""
+    points = list(zip(corners[::2], corners[1::2], strict=True))
+    following = zip(points, points[1:] + points[:1], strict=True)
+    return abs(sum(x * y_next - x_next * y for (x, y), (x_next, y_next) in following)) / 2
+
+
+def area_of_segmentation(text: str) -> float:
+    """Return the area of a segmentation in square pixels: of a mask its pixels, of polygons the sum of their areas."""
+    value = json.loads(text)
+    if isinstance(value, dict):
+        return float(sum(runs_of(value["counts"])[1::2]))
+    return sum(map(polygon_area, value))
+
+
 def are_numbers(values: list[Any]) -> bool:
     """Return whether all values are finite numbers, none of them an integer that is too large for a float."""
     try:
@@ -107,14 +122,17 @@ def _text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def shape_text(shape: ObjectShape) -> str:
-    """Return a shape as one text for :func:`shape_of_text`; an empty text for no shape."""
-    return "" if shape == NO_SHAPE else json.dumps(shape)
+def shape_text(shape: ObjectShape, attributes: str | None) -> str:
+    """Return the shape and the attributes of an object as one text for :func:`shape_of_text`; empty for neither."""
+    return "" if attributes is None and shape == NO_SHAPE else json.dumps([*shape, attributes])
 
 
-def shape_of_text(text: str) -> ObjectShape:
-    """Return the shape of a text of :func:`shape_text`."""
-    return ObjectShape(*json.loads(text)) if text else NO_SHAPE
+def shape_of_text(text: str) -> tuple[ObjectShape, str | None]:
+    """Return the shape and the attributes of a text of :func:`shape_text`."""
+    if not text:
+        return NO_SHAPE, None
+    *shape, attributes = json.loads(text)
+    return ObjectShape(*shape), attributes
 
 
 def outline_in_pixels(outline: Sequence[float], width: int, height: int, digits: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from framedex.annotations.image_names import ImageNames
 from framedex.annotations.problems import Problems
-from framedex.core.name_forms import normal_name
+from framedex.core.name_forms import local_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class SourceLists:
             if isinstance(each, SourceClass):
                 self.classes.append(each)
                 continue
-            name = normal_name(each.name)
+            name = local_name(each.name)
             self._ids.setdefault(name, each.id)
             self._files[name] = self._files.get(name, 0) | self._file
 

@@ -189,7 +189,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
         return []
     write_label_table(files, images, part(progress, 0.0, 0.5))
     _write_boxes(files, images, part(progress, 0.5, 1.0))
-    lacking = ("original_id", "iscrowd", "truncated", "difficult", "segmentation", "keypoints")
+    lacking = ("original_id", "iscrowd", "truncated", "difficult", "attributes", "segmentation", "keypoints")
     return omissions(images, lacking, "CSV")
 
 

@@ -5,11 +5,13 @@ VOC2012 development kit, annotation guidelines and ``VOCevaldet.m``). This holds
 decimal numbers, so no digit is lost by rounding.
 """
 
+import json as json_values
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, localcontext
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 from xml.sax.saxutils import escape
@@ -17,6 +19,7 @@ from xml.sax.saxutils import escape
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
+from framedex.annotations.attributes import OCCLUDED, attributes_of
 from framedex.annotations.boxes import Box, finite_number, label_of
 from framedex.annotations.cvat import FILE as CVAT_FILE
 from framedex.annotations.cvat import is_cvat
@@ -36,6 +39,7 @@ from framedex.annotations.problems import AnnotationProblem, Problems, problem, 
 from framedex.annotations.progress import part
 from framedex.annotations.tables import write_label_table
 from framedex.core.counts import counted
+from framedex.core.name_forms import normal_name
 from framedex.core.progress import ShareProgress
 from framedex.core.regular_files import TooLarge, read_bytes, scan
 from framedex.errors import InvalidInput
@@ -48,11 +52,14 @@ _ANNOTATION_FOLDERS = {images: annotations for annotations, images in _IMAGE_FOL
 _MISNAMED = "VOC files that name another image than theirs"
 _LARGEST = 2**24  # bytes of a file: some 40,000 objects
 _EDGES = ("xmin", "ymin", "xmax", "ymax")
+_FLAGS = ("truncated", "difficult", OCCLUDED)
+_NO_POSE = "Unspecified"
 _DIGITS = 700  # enough for the sum of any two float64 numbers
 _WHOLE = 15  # digits; longer numbers may be beyond those of float64
 _LINE_ENDS = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}  # XML parsers normalise these characters
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow (section 2.2)."""
+_OCCLUDED = "\n\t\t<occluded>1</occluded>"
 _REPLACEMENT = "\ufffd"
 
 
@@ -173,8 +180,9 @@ def _name(
     image_folder = replace_folder(folder, _IMAGE_FOLDERS)
     if image_folder is None or not images_in(image_folder):
         image_folder = folder
-    written = os.path.basename((root.findtext("filename") or "").strip().replace("\\", "/"))  # noqa: PTH119
-    names = images_in(image_folder).get(base_name, [])
+    written, names = (root.findtext("filename") or "").strip(), images_in(image_folder).get(base_name, [])
+    if written and written not in names:
+        written = os.path.basename(normal_name(written))  # noqa: PTH119
     if not names or written in names:
         return os.path.join(image_folder, written or base_name), None  # noqa: PTH118 - names may be any bytes
     if len(names) > 1:
@@ -203,11 +211,19 @@ def _box(item: Element, name: str, size: Size | None, location: str) -> Box | An
     sides = _sides_of(*texts.values())
     if sides is None:
         return problem(location, texts, "<bndbox> must have finite numbers of pixels as xmin, ymin, xmax and ymax")
-    truncated, difficult = ((item.findtext(flag) or "").strip() == "1" for flag in ("truncated", "difficult"))
     return Box(
         name, *sides, label, source="voc",
-        truncated=truncated, difficult=difficult, image_size=size, location=location,
+        **attributes_of(_attributes(item)).of_box, image_size=size, location=location,
     )  # fmt: skip
+
+
+def _attributes(item: Element) -> dict[str, str]:
+    """Return the flags and the pose of an object, and its attributes, as CVAT writes them."""
+    found = {name: text.strip() for name in _FLAGS if (text := item.findtext(name))}
+    if (pose := (item.findtext("pose") or "").strip()) not in ("", _NO_POSE):
+        found["pose"] = pose
+    listed = item.iterfind("attributes/attribute")
+    return found | {name: each.findtext("value") or "" for each in listed if (name := each.findtext("name"))}
 
 
 def _sides_of(*texts: str) -> tuple[float, float, float, float] | None:
@@ -300,11 +316,31 @@ def _object(box: Box) -> str:
         x, y, width, height = (Decimal(repr(each)) for each in (box.x, box.y, box.width, box.height))
         edges = zip(_EDGES, (x + 1, y + 1, x + width, y + height), strict=True)
         texts = "".join(f"\n\t\t\t<{edge}>{_plain(value)}</{edge}>" for edge, value in edges)
+    further = {} if box.attributes is None else json_values.loads(box.attributes)
+    occluded, pose = further.pop(OCCLUDED, None), further.get("pose")
+    if isinstance(pose, str) and pose.strip() == pose and pose not in ("", _NO_POSE):
+        del further["pose"]
+    else:
+        pose = _NO_POSE
     return (
-        f"\t<object>\n\t\t<name>{_text(box.label)}</name>\n\t\t<pose>Unspecified</pose>"
+        f"\t<object>\n\t\t<name>{_text(box.label)}</name>\n\t\t<pose>{_text(pose)}</pose>"
         f"\n\t\t<truncated>{int(box.truncated)}</truncated>\n\t\t<difficult>{int(box.difficult)}</difficult>"
+        f"{_OCCLUDED if occluded is True else ''}{_further(further)}"
         f"\n\t\t<bndbox>{texts}\n\t\t</bndbox>\n\t</object>"
     )
+
+
+def _further(attributes: Mapping[str, Any]) -> str:
+    """Return the element of further attributes, whose values become texts; an empty text for none."""
+    lines = "".join(
+        f"\n\t\t\t<attribute><name>{_text(name)}</name><value>{_text(_value(value))}</value></attribute>"
+        for name, value in attributes.items()
+    )
+    return f"\n\t\t<attributes>{lines}\n\t\t</attributes>" if lines else ""
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json_values.dumps(value)
 
 
 def _plain(value: Decimal) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.annotations import json_text as json
-from framedex.annotations.boxes import Box, finite_number, is_confidence, label_of
+from framedex.annotations.boxes import Box, finite_number, has_other_bounds, is_confidence, label_of
 from framedex.annotations.class_names import (
     DATA_YAML,
     WANTED,
@@ -47,10 +47,12 @@ from framedex.annotations.output import (
     file_names,
     label_numbers,
     omissions,
+    other_bounds,
 )
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
 from framedex.annotations.relative_boxes import RelativeBox, relative
+from framedex.annotations.shapes import polygon_area
 from framedex.annotations.source_lists import SourceClass
 from framedex.annotations.tables import LABELS_CSV, write_label_table
 from framedex.annotations.yolo_keypoints import (
@@ -390,7 +392,7 @@ def _write_lists(files: Files, images: AnnotatedImages, progress: ShareProgress)
 def _write_boxes(
     files: Files, images: AnnotatedImages, names: Sequence[str], keypoints: int, progress: ShareProgress
 ) -> list[str]:
-    numbers, sizeless, simplified = {name: position for position, name in enumerate(names)}, 0, 0
+    numbers, sizeless, simplified, inexact = {name: position for position, name in enumerate(names)}, 0, 0, 0
     for block in images.blocks(["file_name", "width", "height", OBJECTS], progress):
         for name, size, boxes in boxes_by_image(block):
             if size is None:
@@ -400,6 +402,7 @@ def _write_boxes(
             for box in boxes:
                 places, is_simplified = _outline(box, size) if images.with_outlines else (_sides(box, size), False)
                 simplified += is_simplified
+                inexact += images.with_outlines and not is_simplified and has_other_bounds(box)
                 places += _points(box, size, keypoints) if keypoints else ""
                 has_confidence = images.with_confidences and box.confidence is not None
                 lines.append(f"{numbers[box.label]} {places}{f' {box.confidence!r}' if has_confidence else ''}\n")
@@ -409,8 +412,10 @@ def _write_boxes(
         notes.append(
             f"{counted(simplified, 'outlines', 'are')} simplified: a line of YOLO holds one polygon, and no mask"
         )
-    lacking = ["original_id", "iscrowd", "truncated", "difficult", *["keypoints"] * (not images.with_keypoints)]
-    lacking += ["confidence"] * (not images.with_confidences) + ["segmentation"] * (not images.with_outlines)
+    notes += other_bounds(inexact)
+    lacking = ["original_id", "iscrowd", "truncated", "difficult", "attributes"]
+    lacking += ["keypoints"] * (not images.with_keypoints) + ["confidence"] * (not images.with_confidences)
+    lacking += ["segmentation"] * (not images.with_outlines)
     return notes + omissions(images, lacking, "YOLO")
 
 
@@ -430,7 +435,7 @@ def _outline(box: Box, size: tuple[int, int]) -> tuple[str, bool]:
     shape = plain_json.loads(box.shape.segmentation or "[]")
     polygons = shape if isinstance(shape, list) else []
     right, lower = box.x + box.width, box.y + box.height
-    corners = max(polygons, key=_area, default=[box.x, box.y, right, box.y, right, lower, box.x, lower])
+    corners = max(polygons, key=polygon_area, default=[box.x, box.y, right, box.y, right, lower, box.x, lower])
     inside = (min(max(each / size[place % 2], 0.0), 1.0) for place, each in enumerate(corners))
     return " ".join(map(_text, inside)), isinstance(shape, dict) or len(polygons) > 1
 
@@ -446,13 +451,6 @@ def _points(box: Box, size: tuple[int, int], count: int) -> str:
         each if place % 3 == 2 else min(max(each / size[place % 3], 0.0), 1.0) for place, each in enumerate(values)
     )
     return "".join(f" {_text(each)}" for each in inside)
-
-
-def _area(corners: Sequence[float]) -> float:
-    """Return the area of a polygon (shoelace formula)."""
-    points = list(zip(corners[::2], corners[1::2], strict=True))
-    following = zip(points, points[1:] + points[:1], strict=True)
-    return abs(sum(x * y_next - x_next * y for (x, y), (x_next, y_next) in following)) / 2
 
 
 def _text(fraction: float) -> str:

@@ -5,7 +5,7 @@ Places are relative to ``path``, or to the file (docs.ultralytics.com). A place 
 
 import os
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from framedex.annotations.class_names import names_file_of, yaml_files, yaml_value
@@ -14,6 +14,7 @@ from framedex.annotations.label_index import ImageLabels
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, problem
 from framedex.annotations.yolo import is_yolo
+from framedex.core.name_forms import inner_parts, normal_name
 from framedex.core.regular_files import has_file, open_text, read_text
 from framedex.core.suffixes import IMAGE_SUFFIXES
 from framedex.errors import InvalidInput
@@ -70,9 +71,9 @@ def _places(value: Any) -> list[str]:
 
 def _place(folder: Path, base: Any, place: str) -> str | None:
     """Return a place within the folder: as it is, below ``path``, or without a beginning that leads out of it."""
-    plain = place.replace("\\", "/")
+    plain = normal_name(place)
     below = f"{base}/{plain}" if isinstance(base, str) and base else plain
-    inner = "/".join(part for part in PurePosixPath(plain).parts if part not in ("..", ".", "/"))
+    inner = "/".join(inner_parts(plain))
     for each in (plain, below, inner, _path(folder, inner)):
         name = os.path.normpath(each)
         if name.startswith(("..", "/")):

@@ -20,9 +20,19 @@ _FOLDERS = 64  # of which the names are in memory
 _SURE = 1000  # files that are looked for before plain names of a list are taken as they are
 
 
+def local_name(name: str) -> str:
+    """Return a name in a file as a path of this machine, without ``.`` and empty parts; backslashes are letters."""
+    return os.path.normpath(name)
+
+
 def normal_name(name: str) -> str:
     """Return a name in a file with the separators of this machine, and without ``.`` and empty parts."""
     return os.path.normpath(name.replace("\\", "/"))
+
+
+def inner_parts(path: str) -> list[str]:
+    """Return the folders and the file name in a path with slashes, without those that lead upwards."""
+    return [part for part in path.split("/") if part not in ("", ".", "..")]
 
 
 def composed(text: str) -> str:
@@ -65,7 +75,7 @@ class FilePlaces:
         text = _plain(name)
         yield os.path.normpath(os.path.join(self._folder, text))  # noqa: PTH118
         if text.startswith("/") or _DRIVE.match(text):
-            parts = [part for part in os.path.normpath(text).split("/") if part not in ("", "..")]
+            parts = inner_parts(os.path.normpath(text))
             for start in range(len(parts)):
                 yield os.path.join(self._folder, *parts[start:])  # noqa: PTH118
 

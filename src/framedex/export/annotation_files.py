@@ -3,34 +3,39 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from framedex.annotations.output import FILE_NAME, IMAGES, SPLIT, AnnotatedImages, Files, column, omissions
 from framedex.annotations.output import OBJECTS as BOXES
 from framedex.annotations.progress import part
+from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.export.columns import EXPORTED
 from framedex.export.contents import ExportContents
 from framedex.export.image_names import Names, readable_names
-from framedex.export.object_columns import BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID, SHAPE
-from framedex.export.objects import objects_field
+from framedex.export.object_columns import ATTRIBUTES, BBOX, CONFIDENCE, FLAGS, LABEL, ORIGINAL_ID, SHAPE
+from framedex.export.objects import as_condition, objects_field
 from framedex.export.single_file import Archive
 from framedex.export.zip_writer import ZipWriter
 from framedex.storage.classes import classes_of
+from framedex.storage.definitions import TAGS
 from framedex.storage.media import EVERYTHING
 from framedex.storage.media_rows import SOURCE_ID
 from framedex.storage.table_versions import ROW_ID
 
 Write = Callable[[Files, AnnotatedImages, ShareProgress], list[str]]
 """Write annotation files, and return sentences about the data that they cannot hold."""
-_BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS, *SHAPE]))
+_BOXES = objects_field(pa.schema([LABEL, BBOX, CONFIDENCE, ORIGINAL_ID, *FLAGS, ATTRIBUTES, *SHAPE]))
 _LARGEST = 2**53  # new ids are above those below it: larger ones are not exact in many readers
 _NAMES_SHARE = 0.2  # of the work: computing the names of images
+_OF_IMAGES = {SOURCE_ID.name: "image ids", TAGS: "tags of images"}
 _COUNTS = {
     "original_id": "count(original_id)",
     "confidence": "count(confidence)",
     "iscrowd": "count_if(iscrowd)",
     "truncated": "count_if(truncated)",
     "difficult": "count_if(difficult)",
+    "attributes": "count(attributes)",
     "segmentation": "count(segmentation)",
     "keypoints": "count(keypoints)",
 }
@@ -60,6 +65,31 @@ def annotation_files(
 def objects_left_out(contents: ExportContents, columns: Sequence[str], format_: str) -> list[str]:
     """Return sentences about the values of objects that a format cannot hold, see :func:`omissions`."""
     return omissions(ExportedImages(contents, readable_names), columns, format_) if contents.with_objects else []
+
+
+def images_left_out(contents: ExportContents, columns: Sequence[str]) -> list[str]:
+    """Return sentences about the values of images that a format cannot hold; tags that are parts are no loss.
+
+    Args:
+        contents: the selection that is exported.
+        columns: the values that the format lacks: ``source_id``, ``tags``.
+    """
+    media, parts = contents.media, contents.splits.names if contents.splits is not None else ()
+    counts = dict.fromkeys(columns, 0)
+    if SOURCE_ID.name in counts and SOURCE_ID.name in media.table.schema.names:
+        text = f"SELECT count({SOURCE_ID.name}) AS n FROM chosen"
+        rows = media.query(text, as_condition(contents.rows), [SOURCE_ID.name], keep=False)
+        counts[SOURCE_ID.name] = rows["n"][0].as_py()
+    if TAGS in counts and TAGS in media.table.schema.names:
+        for block in contents.blocks(pa.schema([EXPORTED.field(TAGS)]), lambda _share: None):
+            names = column(block, TAGS).flatten()
+            is_part = pc.is_in(names, value_set=pa.array(parts, pa.string()))
+            counts[TAGS] += len(names) - pc.sum(is_part, min_count=0).as_py()
+    return [
+        f"{counted(count, _OF_IMAGES[name], 'are')} left out: this format holds none"
+        for name, count in counts.items()
+        if count
+    ]
 
 
 class ExportedImages:

@@ -13,6 +13,7 @@ from framedex.core.arrays import RowIds
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 from framedex.errors import InvalidInput
+from framedex.export.annotation_files import images_left_out
 from framedex.export.contents import ExportContents
 from framedex.export.files import whole_file
 from framedex.export.formats import ExportFormat, find_format, formats_with_splits
@@ -98,6 +99,8 @@ def export_archive(
         alone = format_.alone if format_.is_alone_in(path) else None
         write = _write if alone is None else partial(_write_alone, name=alone)
         copied, notes = write(file, contents, format_, progress)
+        if not boxes_only:
+            notes += images_left_out(contents, format_.lacks)
         if splits is not None:
             notes = [*_sizes(splits), *notes]
     empty = _empty(contents, format_)

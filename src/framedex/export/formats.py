@@ -22,6 +22,8 @@ from framedex.export.image_names import Names, labelme_names, plain_names, voc_n
 from framedex.export.images import CopyResult
 from framedex.export.zip_writer import ZipWriter
 from framedex.plugins import Contributions
+from framedex.storage.definitions import TAGS
+from framedex.storage.media_rows import SOURCE_ID
 
 WriteExport = Callable[[ZipWriter, ExportContents, ShareProgress], tuple[Names, list[str]]]
 """Write all files but the images; return the names of the images, and sentences about data that is left out."""
@@ -46,6 +48,7 @@ class ExportFormat:
         images_folder: the folder of the image files in the archive.
         crops_objects: whether an export of objects has their crops as images.
         has_classes: whether its files are of no use without labels or boxes.
+        lacks: the values of images that its files do not hold: ``source_id``, ``tags``.
     """
 
     name: str
@@ -60,12 +63,14 @@ class ExportFormat:
     images_folder: str = IMAGES
     crops_objects: bool = False
     has_classes: bool = False
+    lacks: tuple[str, ...] = ()
 
     def is_alone_in(self, path: Path) -> bool:
         """Return whether a path is that of a single file of this format instead of a ZIP file."""
         return self.alone is not None and path.suffix.lower() == Path(self.alone).suffix
 
 
+_LACKS = (SOURCE_ID.name, TAGS)
 _ROWS = (
     ExportFormat(
         "json", (json_file.FILE,), "all that is known of media and objects", json_file.write_json, alone=json_file.FILE
@@ -85,12 +90,14 @@ _ROWS = (
         alone=coco.FILE,
         with_splits=True,
         has_classes=True,
+        lacks=(TAGS,),
     ),
     ExportFormat(
         "csv",
         (tables.LABELS_CSV, tables.BOXES_CSV),
         "labels and captions in one table, boxes in another",
         annotation_files(tables.write, plain_names),
+        lacks=_LACKS,
     ),
     ExportFormat(
         "yolo",
@@ -100,6 +107,7 @@ _ROWS = (
         is_file_each=True,
         with_splits=True,
         has_classes=True,
+        lacks=_LACKS,
     ),
     ExportFormat(
         "voc",
@@ -109,6 +117,7 @@ _ROWS = (
         is_file_each=True,
         with_splits=True,
         has_classes=True,
+        lacks=_LACKS,
     ),
     ExportFormat(
         "labelme",
@@ -118,6 +127,7 @@ _ROWS = (
         is_file_each=True,
         with_splits=True,
         has_classes=True,
+        lacks=_LACKS,
     ),
     ExportFormat(
         "masks",
@@ -127,6 +137,7 @@ _ROWS = (
         is_file_each=True,
         with_splits=True,
         has_classes=True,
+        lacks=_LACKS,
     ),
     ExportFormat(
         "imagefolder",
@@ -137,6 +148,7 @@ _ROWS = (
         has_always_images=True,
         images_folder="",
         crops_objects=True,
+        lacks=_LACKS,
     ),
     ExportFormat(
         "huggingface",
@@ -146,6 +158,7 @@ _ROWS = (
         with_splits=True,
         has_always_images=True,
         images_folder="",
+        lacks=_LACKS,
     ),
     ExportFormat(
         "huggingface_parquet",
@@ -154,6 +167,7 @@ _ROWS = (
         with_splits=True,
         has_always_images=True,
         pack=huggingface_parquet.write_parquet_shards,
+        lacks=(SOURCE_ID.name,),
     ),
     ExportFormat(
         "webdataset",
@@ -162,6 +176,7 @@ _ROWS = (
         with_splits=True,
         has_always_images=True,
         pack=webdataset.write_shards,
+        lacks=(SOURCE_ID.name,),
     ),
 )
 FORMATS: dict[str, ExportFormat] = {each.name: each for each in _ROWS}

@@ -29,7 +29,9 @@ from framedex.export.single_file import Archive
 from framedex.storage.media import Media
 
 FILES = ("train/metadata.jsonl", "train/<name>.jpg")
-LACKING = ("original_id", "confidence", "iscrowd", "truncated", "difficult", "segmentation", "keypoints")
+LACKING = (
+    "original_id", "confidence", "iscrowd", "truncated", "difficult", "attributes", "segmentation", "keypoints"
+)  # fmt: skip
 """Values of objects that these exports do not hold."""
 _JSON, _PARQUET = "metadata.jsonl", "metadata.parquet"
 _ONLY_PART = "train"

@@ -156,6 +156,7 @@ def _objects(objects: pa.ListArray) -> pa.Array:
         **{flag.name: pc.cast(values.field(flag.name), pa.string()) for flag in FLAGS},
         "segmentation": json.or_null(values.field("segmentation")),
         "keypoints": json.or_null(values.field("keypoints")),
+        "attributes": json.or_null(values.field("attributes")),
         "area": json.exact(values.field("area")),
         "uniqueness_score": json.decimals(values.field("uniqueness_score")),
         "url": json.strings(values.field("url")),

@@ -17,6 +17,8 @@ LABEL, BBOX, CONFIDENCE = map(OF_BOXES.field, ("label", "bbox", "confidence"))
 """Confidences are 0 to 1 for objects of a detector and of annotations with a confidence, otherwise null."""
 ORIGINAL_ID = pa.field("original_id", pa.string())
 FLAGS = tuple(pa.field(name, pa.bool_()) for name in ("iscrowd", "truncated", "difficult"))
+ATTRIBUTES = pa.field("attributes", pa.string())
+"""Further names and values as a JSON object, see :mod:`framedex.annotations.attributes`; null for none."""
 SHAPE = (pa.field("segmentation", pa.string()), pa.field("keypoints", pa.string()), pa.field("area", pa.float64()))
 """Outline or mask, and key points, as :class:`framedex.annotations.shapes.ObjectShape` has them."""
 OBJECT = pa.schema(
@@ -29,6 +31,7 @@ OBJECT = pa.schema(
         ORIGINAL_ID,
         *FLAGS,
         *SHAPE,
+        ATTRIBUTES,
         pa.field("uniqueness_score", pa.float32()),
         pa.field("cluster_id", pa.string()),
         pa.field("caption", pa.string()),
@@ -105,7 +108,7 @@ def _column(objects: Media, rows: pa.Table, field: pa.Field) -> Any:
         case "image_filename":  # the image's name, which may contain a part of its id
             position = rows.schema.get_field_index("media_id")
             return column_of(objects, rows.set_column(position, "media_id", rows["parent_id"]), field)
-        case "segmentation" | "keypoints" | "area" as name if name not in rows.column_names:
+        case "segmentation" | "keypoints" | "area" | "attributes" as name if name not in rows.column_names:
             return pa.nulls(len(rows), field.type)  # a table of an older version
         case _:
             return column_of(objects, rows, field)

@@ -23,7 +23,7 @@ _ALL = "data"  # the name of the only part
 _SHARD_BYTES = 512 * 2**20
 _SHARD_SAMPLES = 10_000
 _BLOCK = tarfile.BLOCKSIZE
-_LACKING = ("truncated", "difficult", "segmentation", "keypoints")
+_LACKING = ("truncated", "difficult", "attributes", "segmentation", "keypoints")
 
 
 def write_shards(archive: ZipWriter, contents: ExportContents, progress: ShareProgress) -> tuple[CopyResult, list[str]]:

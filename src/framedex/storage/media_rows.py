@@ -87,6 +87,7 @@ OF_OBJECTS = pa.schema(
         pa.field("segmentation", pa.string()),
         pa.field("keypoints", pa.string()),
         pa.field("area", pa.float64()),
+        pa.field("attributes", pa.string()),
     ]
 )
 """Columns of objects in addition to those of media.
@@ -94,7 +95,8 @@ OF_OBJECTS = pa.schema(
 ``parent_id`` is the media item that contains the box; ``box_x`` to ``box_height`` are in its pixels. ``source`` is the
 annotation format, or the id of the model that detected the object. ``media_id`` is the object's own id, and ``labels``
 has its only label. ``segmentation``, ``keypoints`` and ``area`` are those of
-:class:`framedex.annotations.shapes.ObjectShape`; tables of older versions lack them. ``width`` and ``height`` are those
+:class:`framedex.annotations.shapes.ObjectShape`; ``attributes`` is a JSON object, see
+:mod:`framedex.annotations.attributes`. Tables of older versions lack these four. ``width`` and ``height`` are those
 of the crop in whole pixels, and measures and embedding are computed from the crop. The location of the file and the
 frame of a video are copied from the media item.
 """

@@ -12,8 +12,10 @@ from framedex import Dataset, InvalidInput, Workspace
 from framedex.annotations import coco_folder
 from framedex.annotations.problems import UNUSABLE, Problems
 from framedex.annotations.sources import read_annotations
+from framedex.storage.objects import objects_of
 from tests.gallery import Averages
 from tests.image_files import photo, write
+from tests.inside import stored_media
 from tests.problems import unusable
 
 Facts = dict[str, tuple[list[str], list[str], str | None]]
@@ -42,6 +44,14 @@ def boxes(dataset: Dataset) -> list[tuple[str, str, list[float], str]]:
     """Return the image, label, box and source of each object, sorted."""
     rows = dataset.objects.to_arrow(["image_filename", "label", "bbox", "source"]).to_pylist()
     return sorted((row["image_filename"], row["label"], row["bbox"], row["source"]) for row in rows)
+
+
+def attributes(dataset: Dataset) -> list[dict[str, Any] | None]:
+    """Return the attributes of each object, in their order."""
+    objects = objects_of(stored_media(dataset))
+    assert objects is not None
+    texts = objects.table.scan(["attributes"]).read_all()["attributes"].to_pylist()
+    return [None if text is None else json.loads(text) for text in texts]
 
 
 def made(workspace: Workspace, folder: Path, **options: Any) -> Dataset:
@@ -318,10 +328,11 @@ def test_cvat__for_images(workspace: Workspace, tmp_path: Path) -> None:
         """<?xml version="1.0" encoding="utf-8"?>
 <annotations><version>1.1</version><meta><task><name>t</name></task></meta>
 <image id="0" name="ü 1.jpg" subset="Train" width="160" height="120">
- <box label="cat" occluded="0" xtl="10.5" ytl="20" xbr="30.5" ybr="50" >
+ <box label="cat" occluded="1" xtl="10.5" ytl="20" xbr="30.5" ybr="50" >
   <attribute name="a">1</attribute></box>
  <polygon label="dog" points="1,2;31,2;31,42"></polygon>
- <tag label="outdoor"></tag><polyline label="x" points="1,2;3,4"/><box label="bad" xtl="nan" ytl="1" xbr="2" ybr="3"/>
+ <tag label="outdoor"><attribute name="b">2</attribute></tag>
+ <polyline label="x" points="1,2;3,4"/><box label="bad" xtl="nan" ytl="1" xbr="2" ybr="3"/>
 </image>
 <image id="1" name="2.jpg" width="160" height="120"></image></annotations>""",
     )
@@ -333,8 +344,9 @@ def test_cvat__for_images(workspace: Workspace, tmp_path: Path) -> None:
     ]
     assert len(unusable(dataset)) == 2
     assert {each.reason: each.count for each in dataset.problems}[
-        "images and tracks whose objects have attributes, which are not read"
+        "images whose tags have attributes, which are not read"
     ] == 1
+    assert attributes(dataset) == [{"a": "1", "occluded": True}, None]
     assert dataset.layout == ["read: annotations.xml"]
 
 
@@ -358,7 +370,7 @@ def test_cvat__tracks(workspace: Workspace, tmp_path: Path) -> None:
         ("images/frame_000002.jpg", "dog", [1, 2, 30, 40]),
     ]
     counts = {each.reason: each.count for each in dataset.problems}
-    assert counts["tracks, whose boxes are read without them"] == 2
+    assert attributes(dataset) == [{"track_id": 4}, {"a": "1", "track_id": 4}, {"track_id": 5}]
     assert counts["boxes of tracks between key frames"] == counts["boxes of tracks in frames that are no images"] == 1
     assert counts[UNUSABLE] == 1
 

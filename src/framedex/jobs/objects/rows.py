@@ -193,6 +193,7 @@ def _row_of(row: Row, crop: Crop, vector: npt.NDArray[np.float32] | None) -> dic
         "iscrowd": box.iscrowd,
         "truncated": box.truncated,
         "difficult": box.difficult,
+        "attributes": box.attributes,
         **box.shape._asdict(),
     }
 
