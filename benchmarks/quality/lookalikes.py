@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import lookalikes_pictured as pictured
-import lookalikes_printed as printed_kinds
+import lookalikes_printed as drawn
 import numpy as np
 import parents  # noqa: F401 - makes the modules of the benchmarks importable
 from halves import HALVES, half
@@ -31,25 +31,25 @@ from framedex import Dataset, Workspace
 from framedex.records import DUPLICATE_LEVELS
 
 KINDS: dict[str, tuple[Callable[[Variant], Pixels], str]] = {
-    "pages": (printed_kinds.page, ".png"),
-    "forms": (printed_kinds.form, ".png"),
+    "pages": (drawn.page, ".png"),
+    "forms": (drawn.form, ".png"),
     "X-rays": (pictured.x_ray, ".png"),
-    "screenshots": (printed_kinds.screenshot, ".png"),
+    "screenshots": (drawn.screenshot, ".png"),
     "star fields": (pictured.star_field, ".jpg"),
     "products": (pictured.product, ".jpg"),
-    "line plots": (printed_kinds.line_plot, ".png"),
-    "scans": (printed_kinds.scan, ".jpg"),
-    "bar charts": (printed_kinds.bar_chart, ".png"),
-    "maps": (printed_kinds.street_map, ".png"),
-    "sheet music": (printed_kinds.sheet_music, ".png"),
-    "tables": (printed_kinds.spreadsheet, ".png"),
-    "CAD drawings": (printed_kinds.cad_drawing, ".png"),
-    "codes": (printed_kinds.code, ".png"),
+    "line plots": (drawn.line_plot, ".png"),
+    "scans": (drawn.scan, ".jpg"),
+    "bar charts": (drawn.bar_chart, ".png"),
+    "maps": (drawn.street_map, ".png"),
+    "sheet music": (drawn.sheet_music, ".png"),
+    "tables": (drawn.spreadsheet, ".png"),
+    "CAD drawings": (drawn.cad_drawing, ".png"),
+    "codes": (drawn.code, ".png"),
     "thermal": (pictured.thermal, ".jpg"),
     "depth maps": (pictured.depth_map, ".png"),
     "cells": (pictured.cells, ".jpg"),
-    "slides": (printed_kinds.slide, ".png"),
-    "receipts": (printed_kinds.receipt, ".png"),
+    "slides": (drawn.slide, ".png"),
+    "receipts": (drawn.receipt, ".png"),
     "fields and slices": (pictured.fields, ".jpg"),
 }
 """Each kind: what makes a picture, and the files in which such pictures are kept."""
@@ -158,8 +158,7 @@ def _measured(kind: str, count: int, seed: int, edits: Sequence[str]) -> dict[st
 
 
 def _save(image: Image.Image, path: Path, quality: int) -> None:
-    options = {"compress_level": 1} if path.suffix == ".png" else {"quality": quality}
-    image.save(path, **options)
+    image.save(path, compress_level=1, quality=quality)
 
 
 def _grouped(place: Path) -> Iterator[tuple[str, list[list[str]]]]:
@@ -214,7 +213,11 @@ def _print(
         print(f"\nDifferent pictures that are joined, {name} half ({options.count} pictures of a kind): pairs by level")
         shown = [(kind, row["pairs"], *row["joined"].values()) for kind, row in rows.items()]
         print(table(("kind", "pairs", *levels), shown))
-        print(verdict("joined pairs at any level", sum(row["joined"][levels[0]] for row in rows.values()), 0, at_most=True))
+        print(
+            verdict(
+                "joined pairs at any level", sum(row["joined"][levels[0]] for row in rows.values()), 0, at_most=True
+            )
+        )
     if rows and options.edits:
         print(f"\nRecall of edited pictures at level {levels[0]}, {name} half")
         shown = [(kind, *(each[levels[0]] for each in row["recall"].values())) for kind, row in rows.items()]
@@ -223,7 +226,7 @@ def _print(
         for edit, mean in zip(options.edits, means, strict=True):
             print(verdict(f"recall of {edit}", mean, AIM))
     if close:
-        print(f"\nNear pictures that are joined as copies, {name} half: pairs of one scene / of different scenes, by level")
+        print(f"\nNear pictures joined as copies, {name} half: pairs of one scene / of different ones, by level")
         shown = [
             (kind, row["pairs"], *(f"{row['of_one'][level]} / {row['of_others'][level]}" for level in levels))
             for kind, row in close.items()

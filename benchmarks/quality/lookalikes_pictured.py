@@ -3,6 +3,8 @@
 Bursts and frames of a scene are "near": the same moment or place, seen more than once, and no copies.
 """
 
+from typing import Any
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +33,9 @@ def _cloud(random: Random, cells: int, height: int, width: int) -> Values:
     return np.asarray(cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC), np.float64)
 
 
-def _pixels(values: Values) -> Pixels:
+def _pixels(values: npt.NDArray[np.floating[Any]]) -> Pixels:
     """Return grey values or colours as pixels of three channels."""
-    rounded = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    rounded: Pixels = np.clip(np.rint(values), 0, 255).astype(np.uint8)
     return rounded if rounded.ndim == 3 else rounded[..., None].repeat(3, axis=2)
 
 
@@ -73,7 +75,9 @@ def x_ray(variant: Variant) -> Pixels:
     if is_again:
         centre = (middle + (0.19 if variant.number % 2 else -0.19), float(exposure.uniform(0.32, 0.55)))
         reach = float(exposure.uniform(0.016, 0.026))
-        values += exposure.uniform(14, 24) * _soft(x, y, centre, (reach, reach), 0.25)
+        values += exposure.uniform(24, 38) * _soft(x, y, centre, (reach, reach), 0.25)
+    shift = np.array([[1, 0, 0], [0, 1, 0]]) + [[0, 0, 1]] * exposure.normal(0, side / 200, (2, 1))
+    values = exposure.uniform(0.95, 1.05) * cv2.warpAffine(values, shift, (side, side), borderMode=cv2.BORDER_REPLICATE)
     grain = cv2.GaussianBlur(exposure.normal(0, 5, (side, side)), (0, 0), 0.8)
     image = Image.fromarray(_pixels(values + grain))
     ImageDraw.Draw(image).text((0.9 * side, 0.05 * side), "L", font=font(0, side // 18), fill=(230, 230, 230))
@@ -109,11 +113,13 @@ def product(variant: Variant) -> Pixels:
     own = variant.own
     side = (500, 800)[variant.set % 2]
     x, y = _grid(side, side)
-    outline = np.array(list(_OUTLINES.values())[int(own.integers(len(_OUTLINES)))]) * own.uniform(0.85, 1.1, 8)
+    outline = np.array(list(_OUTLINES.values())[int(own.integers(len(_OUTLINES)))]) * own.uniform(0.65, 0.9, 8)
     top, bottom = 0.14, 0.86
     rows = np.clip((y[:, 0] - top) / (bottom - top), 0, 1)
-    smooth = np.interp(rows, np.linspace(0, 1, 64), cv2.resize(outline[None], (64, 1), interpolation=cv2.INTER_LINEAR)[0])
-    half = cv2.GaussianBlur(smooth[:, None], (1, 31), 0, sigmaY=side / 90)
+    smooth = np.interp(
+        rows, np.linspace(0, 1, 64), cv2.resize(outline[None], (64, 1), interpolation=cv2.INTER_LINEAR)[0]
+    )
+    half = cv2.GaussianBlur(smooth[:, None], (0, 0), side / 40)
     across = (x - 0.5) / half
     inside = (np.abs(across) < 1) & (y > top) & (y < bottom)
     colour, second = own.uniform(20, 235, (2, 3))
@@ -145,14 +151,14 @@ def thermal(variant: Variant) -> Pixels:
         centre = (float(own.uniform(0.05, 0.85)), float(own.uniform(0.05, 0.7)))
         reach = own.uniform(0.03, 0.16, 2)
         values += own.uniform(30, 150) * _soft(x, y, centre, (float(reach[0]), float(reach[1])), 0.25)
-    values = _pixels(values + own.normal(0, 1.5, values.shape))
+    warm = _pixels(values + own.normal(0, 1.5, values.shape))
     colours = int(template.choice([cv2.COLORMAP_INFERNO, cv2.COLORMAP_JET, cv2.COLORMAP_HOT]))
-    values[10:-10, -24:-10] = np.linspace(255, 0, height - 20)[:, None, None]
-    image = Image.fromarray(cv2.cvtColor(cv2.applyColorMap(values, colours), cv2.COLOR_BGR2RGB))
+    warm[10:-10, -24:-10] = np.linspace(255, 0, height - 20)[:, None, None]
+    image = Image.fromarray(cv2.cvtColor(cv2.applyColorMap(warm, colours), cv2.COLOR_BGR2RGB))
     draw, middle = ImageDraw.Draw(image), (width // 2, height // 2)
     for dx, dy in ((12, 0), (0, 12)):
         draw.line((middle[0] - dx, middle[1] - dy, middle[0] + dx, middle[1] + dy), fill=(255, 255, 255))
-    text = f"{values[middle[1], middle[0], 0] / 5 + 5:.1f} °C"
+    text = f"{warm[middle[1], middle[0], 0] / 5 + 5:.1f} °C"
     draw.text((8, 6), text, font=font(0, height // 20), fill=(255, 255, 255))
     return np.asarray(image)
 
@@ -252,9 +258,7 @@ def _head(variant: Variant) -> Pixels:
         return float(value * own.normal(1, 0.035))
 
     wide, high = about(0.36), about(0.43)
-    skin, skull, brain = (
-        _soft(x, y, (0.5, 0.5), (wide * share, high * share), 0.02) for share in (1, 0.95, 0.87)
-    )
+    skin, skull, brain = (_soft(x, y, (0.5, 0.5), (wide * share, high * share), 0.02) for share in (1, 0.95, 0.87))
     values = 8 + 190 * skin - 165 * skull + 95 * brain
     folds = _cloud(own, 26, side, side) + 0.7 * _cloud(own, 44, side, side)
     values += brain * 18 * np.tanh(2 * folds)
@@ -274,14 +278,16 @@ def burst(variant: Variant, photo: Pixels) -> Pixels:
     across, down = template.uniform(0.15, 0.25, 2) * (width, height)
     left, top = (template.uniform(0.1, 0.4, 2) * (width, height)).astype(int).tolist()
     part = photo[top : top + int(down), left : left + int(across)]
-    mask = np.zeros(part.shape[:2])
-    cv2.ellipse(mask, (part.shape[1] // 2, part.shape[0] // 2), (part.shape[1] // 2 - 3, part.shape[0] // 2 - 3), 0, 0, 360, 1.0, -1)  # fmt: skip
-    mask = cv2.GaussianBlur(mask, (0, 0), 2)[..., None]
+    high, wide = part.shape[:2]
+    mask = cv2.ellipse(
+        np.zeros((high, wide)), (wide // 2, high // 2), (wide // 2 - 3, high // 2 - 3), 0, 0, 360, 1.0, -1
+    )
+    weight = np.asarray(cv2.GaussianBlur(mask, (0, 0), 2), np.float64)[..., None]
     values = photo.astype(np.float64)
     x = int(width * (0.1 + 0.6 * (variant.number % SET) / SET))
     y = int(height * own.uniform(0.5, 0.55))
-    under = values[y : y + part.shape[0], x : x + part.shape[1]]
-    under[:] = under * (1 - mask) + part * mask
+    under = values[y : y + high, x : x + wide]
+    under[:] = under * (1 - weight) + part * weight
     shift = np.array([[1, 0, own.uniform(-4, 4)], [0, 1, own.uniform(-4, 4)]])
     moved = cv2.warpAffine(values, shift, (width, height), borderMode=cv2.BORDER_REPLICATE)
     return _pixels(moved + own.normal(0, 4, moved.shape))
@@ -297,13 +303,13 @@ def frame(variant: Variant, _photo: Pixels) -> Pixels:
     draw = ImageDraw.Draw(image)
     left = -20
     while left < width:
-        wide, high = template.integers(70, 160), template.integers(120, 260)
+        wide, high = int(template.integers(70, 160)), int(template.integers(120, 260))
         top = 300 - high
         draw.rectangle((left, top, left + wide, 300), fill=tuple(template.integers(90, 200, 3).tolist()))
         for row in range(top + 14, 290, 34):
             for column in range(left + 10, left + wide - 18, 28):
                 draw.rectangle((column, row, column + 14, row + 20), fill=(70, 90, 110))
-        left += int(wide)
+        left += wide
     draw.rectangle((0, 300, width, height), fill=(96, 96, 100))
     for x in range(0, width, 90):
         draw.rectangle((x, 378, x + 45, 384), fill=(230, 230, 220))

@@ -134,7 +134,9 @@ def screenshot(variant: Variant) -> Pixels:
                 is_mine = own.random() < 0.5
                 wide, rows = int((width - left) * own.uniform(0.3, 0.6)), int(own.integers(1, 4))
                 start = width - wide - 20 if is_mine else left + 20
-                draw.rounded_rectangle((start, top, start + wide, top + 22 * rows + 14), 10, fill=accent if is_mine else bar)
+                draw.rounded_rectangle(
+                    (start, top, start + wide, top + 22 * rows + 14), 10, fill=accent if is_mine else bar
+                )
                 write(draw, own, (start + 12, top + 7, start + wide - 8, top + 7 + 21 * rows), 15, ink, 0)
                 top += 22 * rows + 28
     return np.asarray(image)
@@ -151,7 +153,9 @@ def scan(variant: Variant) -> Pixels:
     return np.asarray(np.clip(grey * np.minimum(light, 1), 0, 255), np.uint8)
 
 
-def _axes(template: Random, size: tuple[int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw, Box]:
+def _axes(
+    template: Random, size: tuple[int, int], *, has_numbers: bool
+) -> tuple[Image.Image, ImageDraw.ImageDraw, Box]:
     """Return a sheet with axes, ticks and titles, and the box of the plot."""
     image, draw = _sheet(size)
     width, height = size
@@ -161,7 +165,8 @@ def _axes(template: Random, size: tuple[int, int]) -> tuple[Image.Image, ImageDr
         y, x = bottom + share * (top - bottom), left + share * (right - left)
         draw.line((left, y, right, y), fill=(225, 225, 225))
         _right(draw, (left - 8, y - 7), f"{100 * share:.0f}", 13, _INK)
-        draw.text((x, bottom + 8), f"{50 * share:.0f}", font=font(0, 13), fill=_INK, anchor="ma")
+        if has_numbers:
+            draw.text((x, bottom + 8), f"{50 * share:.0f}", font=font(0, 13), fill=_INK, anchor="ma")
     draw.rectangle(box, outline=_INK)
     draw.text((width / 2, 24), lines(template, 1, 32)[0], font=font(0, 18), fill=_INK, anchor="mm")
     draw.text((width / 2, height - 16), lines(template, 1, 14)[0], font=font(0, 14), fill=_INK, anchor="mm")
@@ -171,7 +176,9 @@ def _axes(template: Random, size: tuple[int, int]) -> tuple[Image.Image, ImageDr
 def line_plot(variant: Variant) -> Pixels:
     """Return lines within the same axes; the lines of a set follow one trend, half of the sets closely."""
     template, own = variant.template, variant.own
-    image, draw, (left, top, right, bottom) = _axes(template, ((640, 480), (1000, 600))[variant.set % 2])
+    image, draw, (left, top, right, bottom) = _axes(
+        template, ((640, 480), (1000, 600))[variant.set % 2], has_numbers=True
+    )
     count = int(template.integers(1, 4))
     spread = 0.03 if variant.set % 2 else 0.12
     x = np.linspace(left, right, 120)
@@ -189,7 +196,9 @@ def line_plot(variant: Variant) -> Pixels:
 def bar_chart(variant: Variant) -> Pixels:
     """Return bars of the same categories within the same axes."""
     template, own = variant.template, variant.own
-    image, draw, (left, top, right, bottom) = _axes(template, ((640, 480), (1000, 600))[variant.set % 2])
+    image, draw, (left, top, right, bottom) = _axes(
+        template, ((640, 480), (1000, 600))[variant.set % 2], has_numbers=False
+    )
     count, series = int(template.integers(5, 12)), int(template.integers(1, 3))
     wide = (right - left) / count
     for number in range(count):
@@ -198,7 +207,7 @@ def bar_chart(variant: Variant) -> Pixels:
             high = bottom + own.uniform(0.08, 0.95) * (top - bottom)
             draw.rectangle((start, high, start + 0.7 * wide / series - 1, bottom), fill=_COLOURS[each])
         name = _GOODS[number % len(_GOODS)]
-        draw.text((left + wide * (number + 0.5), bottom + 24), name, font=font(0, 11), fill=_INK, anchor="ma")
+        draw.text((left + wide * (number + 0.5), bottom + 8), name, font=font(0, 11), fill=_INK, anchor="ma")
     return np.asarray(image)
 
 
@@ -210,15 +219,16 @@ def street_map(variant: Variant) -> Pixels:
     image, draw = _sheet((side, side), land)
     count = int(template.integers(7, 11))
     step = side / count
-    xs, ys = (np.arange(count + 1) * step + own.normal(0, 0.16 * step, count + 1) for _ in range(2))
+    jitter = 0.3 * step
+    xs, ys = (np.arange(count + 1) * step + own.uniform(-jitter, jitter, count + 1) for _ in range(2))
     for left, right in pairwise(xs):
         for top, bottom in pairwise(ys):
             if own.random() < 0.1:
                 draw.rectangle((left, top, right, bottom), fill=park)
                 continue
             for _ in range(int(own.integers(2, 9))):
-                x, y = own.uniform(left + 8, right - 18), own.uniform(top + 8, bottom - 18)
-                draw.rectangle((x, y, x + own.uniform(6, 18), y + own.uniform(6, 18)), fill=(217, 208, 201))
+                x, y = left + own.uniform(0.1, 0.75) * (right - left), top + own.uniform(0.1, 0.75) * (bottom - top)
+                draw.rectangle((x, y, x + own.uniform(5, 14), y + own.uniform(5, 14)), fill=(217, 208, 201))
     river = np.clip(own.uniform(0.1, 0.9) * side + np.cumsum(own.normal(0, 26, 14)), 0, side)
     draw.line([(side * at / 13, float(y)) for at, y in enumerate(river)], fill=water, width=side // 30, joint="curve")
     size = side // 50
@@ -258,7 +268,7 @@ def sheet_music(variant: Variant) -> Pixels:
 
 
 def _notes(draw: ImageDraw.ImageDraw, own: Random, box: Box, gap: int) -> None:
-    left, top, right, bottom = box
+    left, top, right, _ = box
     x, level, last = float(left), 4.0, None
     while x < right - gap:
         level = float(np.clip(level + own.integers(-3, 4), -1, 9))
@@ -346,8 +356,8 @@ def code(variant: Variant) -> Pixels:
 
 def _bars(digits: str) -> Pixels:
     """Return an EAN-13 bar code of twelve digits (ISO/IEC 15420)."""
-    lefts = "0001101 0011001 0010011 0111101 0100011 0110001 0101111 0111011 0110111 0001011".split()
-    parities = "LLLLLL LLGLGG LLGGLG LLGGGL LGLLGG LGGLLG LGGGLL LGLGLG LGLGGL LGGLGL".split()
+    lefts = [f"{value:07b}" for value in (13, 25, 19, 61, 35, 49, 47, 59, 55, 11)]
+    parities = ("LLLLLL", "LLGLGG", "LLGGLG", "LLGGGL", "LGLLGG", "LGGLLG", "LGGGLL", "LGLGLG", "LGLGGL", "LGGLGL")
     values = [int(each) for each in digits]
     values.append(-sum(value * (3 if place % 2 else 1) for place, value in enumerate(values)) % 10)
     rights = [each.translate(str.maketrans("01", "10")) for each in lefts]
@@ -401,7 +411,12 @@ def receipt(variant: Variant) -> Pixels:
     draw.text((middle, size), f"{_one(template, _NAMES)} & Co", font=font(0, 2 * size), fill=_INK, anchor="ma")
     address = f"{template.integers(1, 99)} {_one(template, _STREETS)}"
     draw.text((middle, 4 * size), address, font=font(MONO, size), fill=_INK, anchor="ma")
-    draw.text((size, 6 * size), f"{_date(own)} {own.integers(8, 20):02d}:{own.integers(60):02d}", font=font(MONO, size), fill=_INK)
+    draw.text(
+        (size, 6 * size),
+        f"{_date(own)} {own.integers(8, 20):02d}:{own.integers(60):02d}",
+        font=font(MONO, size),
+        fill=_INK,
+    )
     _right(draw, (width - size, 6 * size), f"No. {_digits(own, 5)}", size, _INK)
     draw.line((size, 7.8 * size, width - size, 7.8 * size), fill=_GREY)
     items = [(_one(template, _GOODS), float(_price(template))) for _ in range(count)]

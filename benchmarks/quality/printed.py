@@ -6,7 +6,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw, ImageFont
+from PIL import ImageDraw, ImageFont
 
 Pixels = npt.NDArray[np.uint8]
 Random = np.random.Generator
