@@ -77,9 +77,9 @@ def x_ray(variant: Variant) -> Pixels:
         reach = float(exposure.uniform(0.016, 0.026))
         values += exposure.uniform(24, 38) * _soft(x, y, centre, (reach, reach), 0.25)
     shift = np.array([[1, 0, 0], [0, 1, 0]]) + [[0, 0, 1]] * exposure.normal(0, side / 200, (2, 1))
-    values = exposure.uniform(0.95, 1.05) * cv2.warpAffine(values, shift, (side, side), borderMode=cv2.BORDER_REPLICATE)
+    moved = cv2.warpAffine(values, shift, (side, side), borderMode=cv2.BORDER_REPLICATE)
     grain = cv2.GaussianBlur(exposure.normal(0, 5, (side, side)), (0, 0), 0.8)
-    image = Image.fromarray(_pixels(values + grain))
+    image = Image.fromarray(_pixels(exposure.uniform(0.95, 1.05) * moved + grain))
     ImageDraw.Draw(image).text((0.9 * side, 0.05 * side), "L", font=font(0, side // 18), fill=(230, 230, 230))
     return np.asarray(image)
 
