@@ -88,11 +88,11 @@ def star_field(variant: Variant) -> Pixels:
     """Return stars on a dark sky: the same camera and sky, other stars."""
     template, own = variant.template, variant.own
     side = (512, 800, 1200)[variant.set % 3]
-    sky, width = template.uniform(6, 18), template.uniform(0.8, 1.5)
-    count = int(template.integers(150, 600))
+    sky, width = template.uniform(6, 18), template.uniform(0.8, 1.2)
+    count, tail = int(template.integers(200, 700)), (4.0, 1.6)[variant.set % 2]  # few bright ones, or some
     stars = np.zeros((side, side))
     places = own.integers(0, side, (count, 2))
-    np.add.at(stars, (places[:, 0], places[:, 1]), 60 * own.pareto(1.6, count) + 30)
+    np.add.at(stars, (places[:, 0], places[:, 1]), 60 * own.pareto(tail, count) + 30)
     values = cv2.GaussianBlur(np.minimum(stars, 6000), (0, 0), width) * 2.2 + sky
     values += 3 * _cloud(template, 3, side, side) + own.normal(0, 2, (side, side))
     return _pixels(values)
@@ -109,12 +109,17 @@ _OUTLINES = {
 
 
 def product(variant: Variant) -> Pixels:
-    """Return a turned thing on white, at the same place in the same light: other outline, colours, bands and label."""
-    own = variant.own
+    """Return a turned thing on white, at the same place in the same light: other outline, colours, bands and label.
+
+    In every second set things are small and of one material.
+    """
+    template, own = variant.template, variant.own
+    is_small = variant.set % 2 == 0
     side = (500, 800)[variant.set % 2]
     x, y = _grid(side, side)
     outline = np.array(list(_OUTLINES.values())[int(own.integers(len(_OUTLINES)))]) * own.uniform(0.65, 0.9, 8)
-    top, bottom = 0.14, 0.86
+    top, bottom = (0.4, 0.78) if is_small else (0.14, 0.86)
+    outline *= (bottom - top) / 0.72
     rows = np.clip((y[:, 0] - top) / (bottom - top), 0, 1)
     smooth = np.interp(
         rows, np.linspace(0, 1, 64), cv2.resize(outline[None], (64, 1), interpolation=cv2.INTER_LINEAR)[0]
@@ -122,20 +127,29 @@ def product(variant: Variant) -> Pixels:
     half = cv2.GaussianBlur(smooth[:, None], (0, 0), side / 40)
     across = (x - 0.5) / half
     inside = (np.abs(across) < 1) & (y > top) & (y < bottom)
-    colour, second = own.uniform(20, 235, (2, 3))
+    colour, second = (
+        template.uniform(90, 200, 3) + own.normal(0, 8, (2, 3)) if is_small else own.uniform(20, 235, (2, 3))
+    )
     base = np.broadcast_to(colour, (side, side, 3)).copy()
     for _ in range(int(own.integers(0, 4))):
         start = own.uniform(top, bottom - 0.1)
         base[(y > start) & (y < start + own.uniform(0.01, 0.12))] = second
     image = Image.fromarray(_pixels(base))
     if own.random() < 0.7:
-        draw, high = ImageDraw.Draw(image), own.uniform(0.45, 0.65) * side
-        draw.rectangle((0.38 * side, high, 0.62 * side, high + 0.14 * side), fill=(245, 240, 228))
+        draw, high = ImageDraw.Draw(image), own.uniform(0.5, 0.62) * side
+        label = 0.06 if is_small else 0.12
+        draw.rectangle(((0.5 - label) * side, high, (0.5 + label) * side, high + label * side), fill=(245, 240, 228))
         name = "".join(own.choice(list("AEIOUBDKLMNRST"), 5).tolist())
-        draw.text((0.5 * side, high + 0.07 * side), name, font=font(1, side // 20), fill=(30, 30, 30), anchor="mm")
+        draw.text(
+            (0.5 * side, high + label / 2 * side),
+            name,
+            font=font(1, int(0.4 * label * side)),
+            fill=(30, 30, 30),
+            anchor="mm",
+        )
     light = 0.35 + 0.75 * np.sqrt(np.clip(1 - (across + 0.25) ** 2, 0, 1))
     shine = 120 * np.exp(-(((across + 0.45) / 0.07) ** 2)) * own.uniform(0, 1)
-    shadow = _soft(x, y, (0.52, bottom), (0.34, 0.035), 0.4)
+    shadow = _soft(x, y, (0.52, bottom), (0.47 * (bottom - top), 0.035), 0.4)
     ground = 255 - 70 * shadow[..., None].repeat(3, axis=2)
     mask = cv2.GaussianBlur(inside.astype(float), (0, 0), 0.7)[..., None]
     return _pixels(ground * (1 - mask) + mask * (np.asarray(image) * light[..., None] + shine[..., None]))
@@ -199,10 +213,10 @@ def cells(variant: Variant) -> Pixels:
         ((8, 12, 10), (20, 110, 60), (60, 90, 220)) if is_dark else ((238, 222, 232), (222, 170, 200), (110, 70, 150))
     )
     pixels: Pixels = np.full((side, side, 3), ground, np.uint8)
-    count, size = int(template.integers(40, 110)), template.uniform(0.02, 0.035) * side
-    for _ in range(count):
+    size = side * ((0.009, 0.027)[variant.set % 2]) * template.uniform(0.8, 1.3)
+    for _ in range(int(0.06 * (side / size) ** 2)):
         x, y = own.integers(0, side, 2).tolist()
-        axes = np.rint(size * own.uniform(0.7, 1.3, 2)).astype(int).tolist()
+        axes = np.maximum(2, np.rint(size * own.uniform(0.7, 1.3, 2))).astype(int).tolist()
         turn = float(own.uniform(0, 180))
         cv2.ellipse(pixels, (x, y), axes, turn, 0, 360, body, -1, cv2.LINE_AA)
         inner = [max(2, int(axis * own.uniform(0.35, 0.55))) for axis in axes]

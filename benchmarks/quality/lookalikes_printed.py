@@ -43,20 +43,40 @@ def _right(draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: 
 
 
 def page(variant: Variant) -> Pixels:
-    """Return a page of text: font, margins and grid of lines of the template, other words."""
-    template = variant.template
+    """Return a page of a book: font, margins, head and grid of lines of the template, other words."""
+    template, own = variant.template, variant.own
     width, height = SIZES[variant.set % len(SIZES)]
     image, draw = _sheet((width, height), (int(template.integers(246, 256)),) * 3)
     size, margin = max(9, int(width * template.uniform(0.018, 0.024))), int(width * template.uniform(0.08, 0.11))
     face, columns = int(template.integers(4)), int(template.integers(1, 3))
-    write(draw, variant.own, (margin, margin, width - margin, margin + 2 * size), 2 * size, _INK, face)
+    head = lines(template, 1, 30)[0]
+    draw.text((margin, margin), head, font=font(face, int(1.4 * size)), fill=_INK)
     wide = (width - 2 * margin) // columns
     for column in range(columns):
         left = margin + column * wide
-        box = (left, margin + 4 * size, left + wide - size, height - margin - size)
-        write(draw, variant.own, box, size, _INK, face)
+        _paragraphs(draw, own, (left, margin + 3 * size, left + wide - size, height - margin - size), size, face)
     draw.text((width / 2, height - margin / 2), str(variant.number + 1), font=font(face, size), fill=_INK, anchor="mm")
     return np.asarray(image)
+
+
+def _paragraphs(draw: ImageDraw.ImageDraw, own: Random, box: Box, size: int, face: int) -> None:
+    """Write lines that fill the width of a box, some of them the last of a paragraph."""
+    left, top, right, bottom = box
+    rows = int((bottom - top) / (1.4 * size))
+    for row, line in enumerate(lines(own, rows, int((right - left) / (0.4 * size)))):
+        words, ends = list[str](), [0.0]
+        for word in line.split():
+            end = ends[-1] + font(face, size).getlength(word)
+            if left + end + 0.3 * size * len(words) > right:
+                break
+            words.append(word)
+            ends.append(end)
+        space = (right - left - ends[-1]) / max(1, len(words) - 1)
+        if own.random() < 0.08:
+            words, space = words[: 1 + int(own.integers(len(words)))] if words else words, 0.3 * size
+        for number, word in enumerate(words):
+            at = (left + ends[number] + number * space, top + int(1.4 * size * row))
+            draw.text(at, word, font=font(face, size), fill=_INK)
 
 
 def form(variant: Variant) -> Pixels:
@@ -174,13 +194,13 @@ def _axes(
 
 
 def line_plot(variant: Variant) -> Pixels:
-    """Return lines within the same axes; the lines of a set follow one trend, half of the sets closely."""
+    """Return lines within the same axes; the lines of a set follow one trend, every second set closely."""
     template, own = variant.template, variant.own
     image, draw, (left, top, right, bottom) = _axes(
         template, ((640, 480), (1000, 600))[variant.set % 2], has_numbers=True
     )
     count = int(template.integers(1, 4))
-    spread = 0.03 if variant.set % 2 else 0.12
+    spread = 0.12 if variant.set % 2 else 0.03
     x = np.linspace(left, right, 120)
     for number in range(count):
         trend = 0.5 + 0.25 * np.sin(template.uniform(0, 6) + np.linspace(0, template.uniform(2, 8), 120))
