@@ -93,7 +93,7 @@ def star_field(variant: Variant) -> Pixels:
     stars = np.zeros((side, side))
     places = own.integers(0, side, (count, 2))
     np.add.at(stars, (places[:, 0], places[:, 1]), 60 * own.pareto(tail, count) + 30)
-    values = cv2.GaussianBlur(np.minimum(stars, 6000), (0, 0), width) * 2.2 + sky
+    values = cv2.GaussianBlur(np.minimum(stars, 6000), (0, 0), width) * (8, 2.2)[variant.set % 2] + sky
     values += 3 * _cloud(template, 3, side, side) + own.normal(0, 2, (side, side))
     return _pixels(values)
 

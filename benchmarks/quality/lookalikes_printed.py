@@ -49,7 +49,7 @@ def page(variant: Variant) -> Pixels:
     image, draw = _sheet((width, height), (int(template.integers(246, 256)),) * 3)
     size, margin = max(9, int(width * template.uniform(0.018, 0.024))), int(width * template.uniform(0.08, 0.11))
     face, columns = int(template.integers(4)), int(template.integers(1, 3))
-    head = lines(template, 1, 30)[0]
+    head = lines(template, 1, 30, is_plain=True)[0]
     draw.text((margin, margin), head, font=font(face, int(1.4 * size)), fill=_INK)
     wide = (width - 2 * margin) // columns
     for column in range(columns):
@@ -63,7 +63,7 @@ def _paragraphs(draw: ImageDraw.ImageDraw, own: Random, box: Box, size: int, fac
     """Write lines that fill the width of a box, some of them the last of a paragraph."""
     left, top, right, bottom = box
     rows = int((bottom - top) / (1.4 * size))
-    for row, line in enumerate(lines(own, rows, int((right - left) / (0.4 * size)))):
+    for row, line in enumerate(lines(own, rows, int((right - left) / (0.4 * size)), is_plain=True)):
         words, ends = list[str](), [0.0]
         for word in line.split():
             end = ends[-1] + font(face, size).getlength(word)
@@ -100,7 +100,7 @@ def form(variant: Variant) -> Pixels:
         usual[place] = _value(own)
     for (left, high, right, low), value in zip(boxes, usual, strict=True):
         draw.rectangle((left, high, right, low), outline=_GREY, width=max(1, size // 10))
-        label = " ".join(lines(template, 1, 14))
+        label = lines(template, 1, 14, is_plain=True)[0]
         draw.text((left + size // 2, high + 2), label, font=font(0, int(0.7 * size)), fill=_GREY)
         draw.text((left + size, high + 1.3 * size), value, font=font(1, size), fill=_PEN)
     return np.asarray(image)
@@ -188,8 +188,10 @@ def _axes(
         if has_numbers:
             draw.text((x, bottom + 8), f"{50 * share:.0f}", font=font(0, 13), fill=_INK, anchor="ma")
     draw.rectangle(box, outline=_INK)
-    draw.text((width / 2, 24), lines(template, 1, 32)[0], font=font(0, 18), fill=_INK, anchor="mm")
-    draw.text((width / 2, height - 16), lines(template, 1, 14)[0], font=font(0, 14), fill=_INK, anchor="mm")
+    draw.text((width / 2, 24), lines(template, 1, 32, is_plain=True)[0], font=font(0, 18), fill=_INK, anchor="mm")
+    draw.text(
+        (width / 2, height - 16), lines(template, 1, 14, is_plain=True)[0], font=font(0, 14), fill=_INK, anchor="mm"
+    )
     return image, draw, box
 
 
@@ -273,7 +275,9 @@ def sheet_music(variant: Variant) -> Pixels:
     image, draw = _sheet((width, height))
     gap = max(8, int(width * 0.0105))
     margin = int(width * 0.08)
-    draw.text((width / 2, margin), lines(template, 1, 22)[0], font=font(1, 3 * gap), fill=_INK, anchor="mm")
+    draw.text(
+        (width / 2, margin), lines(template, 1, 22, is_plain=True)[0], font=font(1, 3 * gap), fill=_INK, anchor="mm"
+    )
     step = 11 * gap
     for base in range(margin + 7 * gap, height - margin - 4 * gap, step):
         for line in range(5):
@@ -339,7 +343,12 @@ def cad_drawing(variant: Variant) -> Pixels:
     draw.rectangle((2 * unit, 2 * unit, width - 2 * unit, height - 2 * unit), outline=_INK, width=2)
     left, top = width - 36 * unit, height - 14 * unit
     draw.rectangle((left, top, width - 2 * unit, height - 2 * unit), fill=_WHITE, outline=_INK, width=2)
-    texts = (lines(template, 1, 20)[0], _one(own, _GOODS) + " holder", f"No. {_digits(own, 6)}", _date(own))
+    texts = (
+        lines(template, 1, 20, is_plain=True)[0],
+        _one(own, _GOODS) + " holder",
+        f"No. {_digits(own, 6)}",
+        _date(own),
+    )
     for row, text in enumerate(texts):
         y = top + 3 * unit * row
         draw.line((left, y, width - 2 * unit, y), fill=_INK)
@@ -402,9 +411,9 @@ def slide(variant: Variant) -> Pixels:
     image, draw = _sheet((width, height))
     colour = tuple(template.integers(20, 150, 3).tolist())
     draw.rectangle((0, 0, width, 90), fill=colour)
-    draw.text((40, 24), lines(own, 1, int(own.integers(14, 30)))[0], font=font(0, 36), fill=_WHITE)
+    draw.text((40, 24), lines(own, 1, int(own.integers(14, 30)), is_plain=True)[0], font=font(0, 36), fill=_WHITE)
     draw.rectangle((0, height - 40, width, height), fill=(235, 235, 235))
-    draw.text((40, height - 30), lines(template, 1, 30)[0], font=font(0, 16), fill=_GREY)
+    draw.text((40, height - 30), lines(template, 1, 30, is_plain=True)[0], font=font(0, 16), fill=_GREY)
     _right(draw, (width - 40, height - 30), str(variant.number % 10 + 1), 16, _GREY)
     draw.ellipse((width - 80, 20, width - 30, 70), fill=_WHITE)
     has_chart = own.random() < 0.3

@@ -24,6 +24,11 @@ def _words() -> list[str]:
 
 
 @cache
+def _plain_words() -> list[str]:
+    return [word for word in _words() if len(word) <= 12 and word.rstrip(".,;:").isalpha()]
+
+
+@cache
 def font(number: int, size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     """Return a font by its number, or another one where it is not installed; *size* is in pixels."""
     for name in (*_FONTS[number:], *_FONTS[:number]):
@@ -34,9 +39,9 @@ def font(number: int, size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont
     return ImageFont.load_default(size)
 
 
-def lines(random: Random, count: int, most: int) -> list[str]:
-    """Return lines of the documentation's words, each of *most* characters."""
-    words = _words()
+def lines(random: Random, count: int, most: int, *, is_plain: bool = False) -> list[str]:
+    """Return lines of the documentation's words, each of *most* characters; without its markup and code if plain."""
+    words = _plain_words() if is_plain else _words()
     at = int(random.integers(0, len(words) - 20 * count))
     result = list[str]()
     while len(result) < count:
