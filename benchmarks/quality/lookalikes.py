@@ -4,7 +4,8 @@ Pages of one book, forms of one office, X-rays, screenshots of one program and o
 Odd kinds tune limits and weights, even kinds report, and the halves have different seeds, so that nothing is reported
 that was tuned on. First, each kind is grouped at each level, and the pairs that are joined are counted. Then every
 second picture of a kind is edited as pages are (recompressed, half size, cropped margins, turned, scanned, PNG to
-JPEG): an edited picture is found if its group has its original and no other one.
+JPEG): an edited picture is found if its group has its original and no other picture. The share of those that are with
+their original, alone or not, is beside it.
 
 "Near" pictures, bursts of a photo and frames of a scene, are counted apart: those of one scene, and of different ones.
 """
@@ -138,7 +139,7 @@ def _options() -> argparse.Namespace:
 def _measured(kind: str, count: int, seed: int, edits: Sequence[str]) -> dict[str, Any]:
     """Return the joined pairs of a kind by level, and the recall by edit and level."""
     made, suffix = pictures(kind, count, seed), KINDS[kind][1]
-    row: dict[str, Any] = {"pairs": count * (count - 1) // 2, "recall": {}}
+    row: dict[str, Any] = {"pairs": count * (count - 1) // 2, "recall": {}, "with_original": {}}
     with tempfile.TemporaryDirectory(prefix="bench-") as work:
         place = Path(work) / "files"
         place.mkdir()
@@ -151,7 +152,9 @@ def _measured(kind: str, count: int, seed: int, edits: Sequence[str]) -> dict[st
             for number, path in enumerate(copies):
                 with Image.open(place / f"o{2 * number:04d}{suffix}") as image:
                     _save(change(image.convert("RGB")), path, quality)
-            row["recall"][edit] = {level: found / len(copies) for level, found in _found(place).items()}
+            for level, (found, together) in _found(place).items():
+                row["recall"].setdefault(edit, {})[level] = found / len(copies)
+                row["with_original"].setdefault(edit, {})[level] = together / len(copies)
             for path in copies:
                 path.unlink()
     return row
@@ -174,15 +177,17 @@ def _joined(place: Path) -> dict[str, list[tuple[str, str]]]:
     return {level: [pair for group in groups for pair in combinations(group, 2)] for level, groups in _grouped(place)}
 
 
-def _found(place: Path) -> dict[str, int]:
-    """Return the numbers of edited images whose group has their original and no other one, by level."""
-    found: dict[str, int] = {}
+def _found(place: Path) -> dict[str, tuple[int, int]]:
+    """Return, by level, the numbers of edited images in a group with their original: with nothing else, and at all."""
+    found: dict[str, tuple[int, int]] = {}
     for level, groups in _grouped(place):
-        found[level] = 0
+        alone = together = 0
         for group in groups:
-            originals = [Path(name).stem for name in group if "__" not in name]
-            edited = [name.split("__")[0] for name in group if "__" in name]
-            found[level] += len(originals) == 1 and edited == originals
+            originals = {Path(name).stem for name in group if "__" not in name}
+            edited = {name.split("__")[0] for name in group if "__" in name}
+            together += len(edited & originals)
+            alone += len(group) == 2 and edited == originals
+        found[level] = alone, together
     return found
 
 
@@ -219,10 +224,18 @@ def _print(
             )
         )
     if rows and options.edits:
-        print(f"\nRecall of edited pictures at level {levels[0]}, {name} half")
-        shown = [(kind, *(each[levels[0]] for each in row["recall"].values())) for kind, row in rows.items()]
-        means = [float(np.mean(values)) for values in zip(*(row[1:] for row in shown), strict=True)]
-        print(table(("kind", *options.edits), [*shown, ("mean", *means)]))
+        print(
+            f"\nRecall of edited pictures at level {levels[0]} / share with their original, alone or not, {name} half"
+        )
+        means = [float(np.mean([row["recall"][edit][levels[0]] for row in rows.values()])) for edit in options.edits]
+        cells = [
+            [
+                f"{row['recall'][edit][levels[0]]:.2f} / {row['with_original'][edit][levels[0]]:.2f}"
+                for edit in options.edits
+            ]
+            for row in rows.values()
+        ]
+        print(table(("kind", *options.edits), [(kind, *each) for kind, each in zip(rows, cells, strict=True)]))
         for edit, mean in zip(options.edits, means, strict=True):
             print(verdict(f"recall of {edit}", mean, AIM))
     if close:
