@@ -1,60 +1,15 @@
 """Ordinary, sharp pictures of eight kinds of content, made from a seed: photos, pages, forms, masks and others."""
 
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
+from printed import Pixels, Random, font, scanned, write
 
-Pixels = npt.NDArray[np.uint8]
-Random = np.random.Generator
 Maker = Callable[[Random, Pixels], Pixels]
 """Makes a picture; some kinds use a photo."""
-_ROOT = Path(__file__).resolve().parents[2]
-_FONTS = ("DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSansMono.ttf", "LiberationSans-Regular.ttf")
 _SIZES = ((420, 540), (595, 842), (850, 1100), (1240, 1754))
-
-
-@cache
-def _words() -> list[str]:
-    return " ".join(each.read_text() for each in sorted((_ROOT / "docs").glob("*.md"))).split()
-
-
-@cache
-def _font(number: int, size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    for name in (*_FONTS[number:], *_FONTS[:number]):
-        try:
-            return ImageFont.truetype(name, size)
-        except OSError:
-            continue
-    return ImageFont.load_default(size)
-
-
-def _lines(random: Random, count: int, most: int) -> list[str]:
-    words = _words()
-    at = int(random.integers(0, len(words) - 20 * count))
-    lines = list[str]()
-    while len(lines) < count:
-        line = ""
-        while len(line) < most:
-            line, at = f"{line} {words[at % len(words)]}".strip(), at + 1
-        lines.append(line[:most])
-    return lines
-
-
-def _text(
-    draw: ImageDraw.ImageDraw, random: Random, box: tuple[int, int, int, int], size: int, ink: tuple[int, ...]
-) -> None:
-    """Write a block of text."""
-    left, top, right, bottom = box
-    count, most = max(1, int((bottom - top) / (1.4 * size))), max(4, int((right - left) / (0.62 * size)))
-    font = _font(int(random.integers(len(_FONTS))), size)
-    for number, line in enumerate(_lines(random, count, most)):
-        shown = line[: int(most * random.uniform(0.3, 1))] if random.random() < 0.15 else line
-        draw.text((left, top + int(1.4 * size * number)), shown, font=font, fill=ink)
 
 
 def _paper(random: Random) -> tuple[Image.Image, ImageDraw.ImageDraw]:
@@ -73,26 +28,19 @@ def page(random: Random, _photo: Pixels) -> Pixels:
     ink = tuple(random.integers(0, 70, 1).repeat(3).tolist())
     top = margin
     if random.random() < 0.6:
-        _text(draw, random, (margin, top, width - margin, top + 3 * size), 2 * size, ink)
+        write(draw, random, (margin, top, width - margin, top + 3 * size), 2 * size, ink)
         top += 5 * size
     end = height - margin if random.random() < 0.7 else int(random.uniform(0.35, 0.9) * height)
     columns = int(random.integers(1, 3))
     wide = (width - 2 * margin) // columns
     for column in range(columns):
         left = margin + column * wide
-        _text(draw, random, (left, top, left + wide - size, end), size, ink)
-    return _scanned(np.asarray(image), random) if random.random() < 0.4 else np.asarray(image)
+        write(draw, random, (left, top, left + wide - size, end), size, ink)
+    return _scanned(image, random) if random.random() < 0.4 else np.asarray(image)
 
 
-def _scanned(pixels: Pixels, random: Random) -> Pixels:
-    height, width = pixels.shape[:2]
-    turn = cv2.getRotationMatrix2D((width / 2, height / 2), float(random.uniform(-1.5, 1.5)), 1)
-    tone = tuple(pixels[0, 0].tolist())
-    turned = cv2.warpAffine(pixels, turn, (width, height), borderValue=tone)
-    grey = cv2.cvtColor(np.asarray(turned, np.uint8), cv2.COLOR_RGB2GRAY)[..., None].repeat(3, axis=2)
-    return np.asarray(
-        np.clip(np.rint(grey + random.normal(0, random.uniform(1, 5), grey.shape[:2])[..., None]), 0, 255), np.uint8
-    )
+def _scanned(image: Image.Image, random: Random) -> Pixels:
+    return scanned(np.asarray(image), random, tilt=float(random.uniform(-1.5, 1.5)), noise=random.uniform(1, 5))
 
 
 def form(random: Random, _photo: Pixels) -> Pixels:
@@ -100,7 +48,7 @@ def form(random: Random, _photo: Pixels) -> Pixels:
     image, draw = _paper(random)
     width, height = image.size
     size, margin = int(width * 0.018), int(width * 0.07)
-    _text(draw, random, (margin, margin, width - margin, margin + 2 * size), 2 * size, (20, 20, 20))
+    write(draw, random, (margin, margin, width - margin, margin + 2 * size), 2 * size, (20, 20, 20))
     top = margin + 4 * size
     while top < height - margin - 3 * size:
         count = int(random.integers(1, 4))
@@ -108,7 +56,7 @@ def form(random: Random, _photo: Pixels) -> Pixels:
         for column in range(count):
             left = margin + column * wide
             draw.rectangle((left, top, left + wide, top + 3 * size), outline=(60, 60, 60), width=max(1, size // 10))
-            _text(
+            write(
                 draw,
                 random,
                 (left + size // 2, top + 2, left + wide // 2, top + size),
@@ -116,9 +64,9 @@ def form(random: Random, _photo: Pixels) -> Pixels:
                 (90, 90, 90),
             )
             if random.random() < 0.5:
-                _text(draw, random, (left + size, top + size, left + wide - size, top + 2 * size), size, (20, 20, 120))
+                write(draw, random, (left + size, top + size, left + wide - size, top + 2 * size), size, (20, 20, 120))
         top += int(3.2 * size)
-    return _scanned(np.asarray(image), random) if random.random() < 0.4 else np.asarray(image)
+    return _scanned(image, random) if random.random() < 0.4 else np.asarray(image)
 
 
 def mask(random: Random, _photo: Pixels) -> Pixels:
@@ -175,9 +123,9 @@ def _plot(random: Random) -> Pixels:
     draw = ImageDraw.Draw(image)
     draw.rectangle((70, 40, 600, 420), outline=(0, 0, 0))
     for tick in range(8):
-        draw.text((30, 40 + 50 * tick), f"{random.uniform(0, 100):.1f}", font=_font(0, 12), fill=(0, 0, 0))
-        draw.text((70 + 70 * tick, 428), f"{10 * tick}", font=_font(0, 12), fill=(0, 0, 0))
-    _text(draw, random, (220, 14, 520, 34), 14, (0, 0, 0))
+        draw.text((30, 40 + 50 * tick), f"{random.uniform(0, 100):.1f}", font=font(0, 12), fill=(0, 0, 0))
+        draw.text((70 + 70 * tick, 428), f"{10 * tick}", font=font(0, 12), fill=(0, 0, 0))
+    write(draw, random, (220, 14, 520, 34), 14, (0, 0, 0))
     x = np.linspace(70, 600, 200)
     for _ in range(int(random.integers(1, 6))):
         y = 230 + np.cumsum(random.normal(0, 12, 200))
@@ -209,12 +157,12 @@ def screenshot(random: Random, photo: Pixels) -> Pixels:
     image = Image.new("RGB", (width, height), ground)
     draw = ImageDraw.Draw(image)
     draw.rectangle((0, 0, width, 48), fill=bar)
-    _text(draw, random, (16, 14, width // 2, 32), 16, ink)
+    write(draw, random, (16, 14, width // 2, 32), 16, ink)
     left = width // 5 if width > 800 else 0
     if left:
         draw.rectangle((0, 48, left, height), fill=bar)
         for number in range(int(random.integers(6, 16))):
-            _text(draw, random, (14, 70 + 34 * number, left - 20, 86 + 34 * number), 14, ink)
+            write(draw, random, (14, 70 + 34 * number, left - 20, 86 + 34 * number), 14, ink)
     accent = tuple(random.integers(40, 220, 3).tolist())
     draw.rounded_rectangle((width - 130, 60, width - 20, 92), 6, fill=accent)
     top = 110
@@ -228,7 +176,7 @@ def screenshot(random: Random, photo: Pixels) -> Pixels:
             top += side + 20
         else:
             rows = int(random.integers(2, 8))
-            _text(draw, random, (left + 24, top, width - 30, min(height - 20, top + 22 * rows)), 15, ink)
+            write(draw, random, (left + 24, top, width - 30, min(height - 20, top + 22 * rows)), 15, ink)
             top += 22 * rows + 20
     return np.asarray(image)
 

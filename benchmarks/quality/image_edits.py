@@ -19,7 +19,7 @@ def original(image: Image.Image) -> Image.Image:
     return image
 
 
-def _cropped(left: float, top: float, right: float, bottom: float) -> Edit:
+def cropped(left: float, top: float, right: float, bottom: float) -> Edit:
     """Return an edit that cuts off shares of the sides."""
 
     def edit(image: Image.Image) -> Image.Image:
@@ -64,7 +64,7 @@ def _rotated(degrees: float, keep: float | None = None) -> Edit:
         if keep is None:
             return turned
         cut = (1 - keep) / 2
-        return _cropped(cut, cut, cut, cut)(turned)
+        return cropped(cut, cut, cut, cut)(turned)
 
     return edit
 
@@ -156,9 +156,9 @@ def _scene(size: tuple[int, int]) -> Image.Image:
 
 # name: (edit, quality of the JPEG)
 EDITS: dict[str, tuple[Edit, int]] = {
-    "crop10_center": (_cropped(0.05, 0.05, 0.05, 0.05), 90),
-    "crop10_corner": (_cropped(0, 0, 0.1, 0.1), 90),
-    "crop20_corner": (_cropped(0.2, 0.2, 0, 0), 90),
+    "crop10_center": (cropped(0.05, 0.05, 0.05, 0.05), 90),
+    "crop10_corner": (cropped(0, 0, 0.1, 0.1), 90),
+    "crop20_corner": (cropped(0.2, 0.2, 0, 0), 90),
     "watermark": (_watermark, 90),
     "banner": (_banner, 90),
     "border6_black": (_bordered(_BLACK), 90),
