@@ -43,7 +43,10 @@ def _right(draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: 
 
 
 def page(variant: Variant) -> Pixels:
-    """Return a page of a book: font, margins, head and grid of lines of the template, other words."""
+    """Return a page of a book: font, margins, head and grid of lines of the template, other words.
+
+    In every second set all lines are full; in the others some are short, where a paragraph ends.
+    """
     template, own = variant.template, variant.own
     width, height = SIZES[variant.set % len(SIZES)]
     image, draw = _sheet((width, height), (int(template.integers(246, 256)),) * 3)
@@ -54,13 +57,14 @@ def page(variant: Variant) -> Pixels:
     wide = (width - 2 * margin) // columns
     for column in range(columns):
         left = margin + column * wide
-        _paragraphs(draw, own, (left, margin + 3 * size, left + wide - size, height - margin - size), size, face)
+        box = (left, margin + 3 * size, left + wide - size, height - margin - size)
+        _paragraphs(draw, own, box, size, face, (0, 0.08)[variant.set % 2])
     draw.text((width / 2, height - margin / 2), str(variant.number + 1), font=font(face, size), fill=_INK, anchor="mm")
     return np.asarray(image)
 
 
-def _paragraphs(draw: ImageDraw.ImageDraw, own: Random, box: Box, size: int, face: int) -> None:
-    """Write lines that fill the width of a box, some of them the last of a paragraph."""
+def _paragraphs(draw: ImageDraw.ImageDraw, own: Random, box: Box, size: int, face: int, ends_at: float) -> None:
+    """Write lines that fill the width of a box, but for a share that end a paragraph."""
     left, top, right, bottom = box
     rows = int((bottom - top) / (1.4 * size))
     for row, line in enumerate(lines(own, rows, int((right - left) / (0.4 * size)), is_plain=True)):
@@ -72,7 +76,7 @@ def _paragraphs(draw: ImageDraw.ImageDraw, own: Random, box: Box, size: int, fac
             words.append(word)
             ends.append(end)
         space = (right - left - ends[-1]) / max(1, len(words) - 1)
-        if own.random() < 0.08:
+        if own.random() < ends_at:
             words, space = words[: 1 + int(own.integers(len(words)))] if words else words, 0.3 * size
         for number, word in enumerate(words):
             at = (left + ends[number] + number * space, top + int(1.4 * size * row))
