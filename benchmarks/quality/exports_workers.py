@@ -133,8 +133,11 @@ def ultralytics(folder: Path) -> Answer:
 
 
 def datumaro_coco(folder: Path) -> Answer:
-    """Read a COCO export by datumaro, with which CVAT imports."""
-    return _by_datumaro(folder / "annotations.json", "coco_instances")
+    """Read a COCO export by datumaro, with which CVAT imports, in the folders of the COCO data sets."""
+    (folder / "annotations").mkdir()
+    place = folder / "annotations" / "instances_default.json"
+    place.symlink_to(folder / "annotations.json")
+    return _by_datumaro(place, "coco_instances")
 
 
 def datumaro_voc(folder: Path) -> Answer:
