@@ -107,6 +107,7 @@ schema: $(VENV)/.dev
 # The images of the app in the documentation; a test compares them with the app.
 pictures: $(VENV)/.dev
 	$(BIN)/python hatch_build.py
+	$(BIN)/python docs/make_values.py
 	$(BIN)/python docs/make_images.py --browser "$$(command -v chromium || command -v chromium-browser || command -v google-chrome)"
 
 # The outputs that the notebooks store; a test compares them with those of a run.

@@ -114,3 +114,29 @@ def test_content__black_and_underexposed() -> None:
     noisy = dark + np.random.default_rng(0).integers(0, 2, dark.shape[:2])[..., None]
     assert "dark" in issues_of(noisy.astype(np.uint8))
     assert "dark" in issues_of(np.zeros((300, 400, 3), np.uint8))
+
+
+def code(seed: int) -> Pixels:
+    """Return a small code of large squares."""
+    cells = np.random.default_rng(seed).integers(0, 2, (29, 29)).astype(np.uint8) * 255
+    return np.pad(cells.repeat(4, axis=0).repeat(4, axis=1), 16, constant_values=255)[..., None].repeat(3, axis=2)
+
+
+def dense_lines(seed: int) -> Pixels:
+    """Return many short lines in black on white, as the edges of a photo are."""
+    random, pixels = np.random.default_rng(seed), np.full((400, 500, 3), 255, np.uint8)
+    for x, y, right, down in random.integers((0, 0, -22, -22), (500, 400, 22, 22), (1500, 4)).tolist():
+        cv2.line(pixels, (x, y), (x + right, y + down), BLACK, 2)
+    return pixels
+
+
+@pytest.mark.parametrize("make", [code, dense_lines])
+def test_blur__of_lines_without_a_ground(make: Callable[[int], Pixels]) -> None:
+    """Codes that are small and drawings of dense lines are found out of focus and blurred, and not when sharp."""
+    disk = cv2.circle(np.zeros((13, 13), np.float32), (6, 6), 6, 1, -1)
+    for seed in range(3):
+        sharp = make(seed)
+        assert "blur" not in issues_of(sharp)
+        out_of_focus = cv2.filter2D(sharp, -1, disk / disk.sum(), borderType=cv2.BORDER_REFLECT)
+        for blurred in (out_of_focus, cv2.GaussianBlur(sharp, (0, 0), 3)):
+            assert "blur" in issues_of(np.asarray(blurred, np.uint8))

@@ -4,6 +4,7 @@ import io
 import struct
 import tracemalloc
 import zlib
+from importlib.util import find_spec
 from typing import Any
 
 import cv2
@@ -22,6 +23,7 @@ from tests.image_files import encode, photo
 Values = npt.NDArray[Any]
 WIDTH, HEIGHT, MAX_PIXELS = 40, 30, 10_000
 WHITE_AND_BLACK = "miniswhite"
+HAS_EXTRA = find_spec("imagecodecs") is not None
 
 
 def written(values: Values, *, before: Values | None = None, **options: Any) -> bytes:
@@ -257,9 +259,14 @@ def test_range__of_one_value(kind: str) -> None:
 
 
 def test_tiff__what_is_not_read() -> None:
-    """Kinds of values that are not read are named, and so is the extra where it helps."""
+    """Kinds of values that are not read are named."""
     fault, words = reason(written(values_of("f4").astype("c8")))
     assert (fault, "1 band of 64 bits (complex)" in words) == ("not_supported", True)
+
+
+@pytest.mark.skipif(HAS_EXTRA, reason="the extra tiff is installed")
+def test_tiff__that_needs_the_extra() -> None:
+    """The extra is named where it helps."""
     data = written(values_of("u2"))
     place = data.index(struct.pack("<HHII", 259, 3, 1, 1))
     lerc = data[: place + 8] + struct.pack("<I", 34887) + data[place + 12 :]
@@ -268,6 +275,16 @@ def test_tiff__what_is_not_read() -> None:
         "TIFF files with 1 band of 16 bits (unsigned), MINISBLACK, compression LERC, need the extra: "
         "pip install 'framedex[tiff]'",
     )
+
+
+@pytest.mark.skipif(not HAS_EXTRA, reason="needs the extra tiff")
+@pytest.mark.parametrize("compression", ["lerc", "jpegxl", "jpeg2000", "png", "zstd", "lzw"])
+def test_tiff__with_the_extra(compression: str) -> None:
+    """Rare compressions without loss are read with the extra."""
+    values = values_of("u2")
+    options = {"level": 0} if compression == "jpeg2000" else {"lossless": True} if compression == "jpegxl" else {}
+    image = shown(written(values, compression=compression, compressionargs=options))
+    np.testing.assert_array_equal(image.pixels[..., 0], expected(values)[0])
 
 
 def test_tiff__that_is_damaged() -> None:

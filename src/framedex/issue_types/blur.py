@@ -23,6 +23,8 @@ _GRAIN = 1.2  # grey levels of noise that hides the blur of a larger image
 _GROUND, _PLAIN = 0.30, 0.38  # share of one tone: of images whose edges may be lines on a ground, and mostly are
 _LINES = 0.66  # acutance below which these may be blurred
 _SOFT_PLAIN = 0.56  # share of steps that is lost at most of such images where they are blurred, below the limit
+_DENSE, _DENSE_LIMIT = 30.0, 0.45  # structure of dense lines without a ground; acutance below which they may be blurred
+_SOFT_DENSE, _MOVED_DENSE = 0.50, 0.74  # largest share of steps that they lose where blurred; ratio of the least to it
 _TEXT = 14.0  # grey levels of structure; that of text is less, those of other things on a ground are more
 _SOFT_TEXT, _SOFT_THING, _SOFT_MOVED = 0.57, 0.50, 0.74  # the same share above the limit, and of images that were moved
 _MOVED_TEXT, _MOVED_THING = 0.83, 0.79  # ratio of the least to the largest share of the latter
@@ -40,11 +42,11 @@ def _acutance(image: ImageSample) -> float:
 
     Subjects that are soft by nature, such as cells under a microscope, have as few steps at that size. They have fine
     detail in the larger image, in all directions alike. So the few images below the limit get a closer look there,
-    unless noise hides it.
+    unless there is none, or noise hides it.
 
     Text, lines and edges of windows on a ground of one tone are sharper than a photo: blurred, they are as sharp as
-    one. So images with such a ground are looked at in the larger image, too. Those of few tones, such as masks, have no
-    soft edges.
+    one. So images with such a ground are looked at in the larger image, too, and so are those of dense lines. Those of
+    few tones, such as masks, have no soft edges.
     """
     grey = image.small
     if min(grey.shape) < _TAPS or has_few_tones(image):
@@ -52,9 +54,10 @@ def _acutance(image: ImageSample) -> float:
     noise = _NOISE * _noise(grey)
     acutance = min(_lost_steps(grey, noise, axis) for axis in (0, 1))
     ground = share_of_ground(image)
-    if acutance >= (_LINES if ground >= _GROUND else _LIMIT):
+    is_dense = ground < _GROUND and image.structure >= _DENSE
+    if acutance >= (_LINES if ground >= _GROUND else _DENSE_LIMIT if is_dense else _LIMIT):
         return acutance
-    if acutance < _LIMIT and _noise(image.grey) > _GRAIN:
+    if acutance < _LIMIT and (_noise(image.grey) > _GRAIN or image.large.shape == grey.shape):
         return acutance
     lost = lost_by_direction(image.large)
     least, most = min(lost), max(lost)
@@ -62,6 +65,9 @@ def _acutance(image: ImageSample) -> float:
         soft = _SOFT_CONTRAST if image.structure >= _CONTRAST else _SOFT
         is_blurred = least < (_SOFT_PLAIN if ground >= _PLAIN else soft) or most - least > _MOTION
         return acutance if is_blurred else max(acutance, least)
+    if is_dense:
+        is_blurred = most < _SOFT_DENSE or least < _MOVED_DENSE * most
+        return acutance * _LIMIT / _DENSE_LIMIT if is_blurred else acutance
     soft, moved = (_SOFT_TEXT, _MOVED_TEXT) if image.structure < _TEXT else (_SOFT_THING, _MOVED_THING)
     is_blurred = least < soft or (least < _SOFT_MOVED and least < moved * most)
     return acutance * _LIMIT / _LINES if is_blurred else acutance
