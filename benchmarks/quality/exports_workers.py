@@ -162,7 +162,8 @@ def _by_datumaro(path: Path, format_: str) -> Answer:
     for item in dataset:
         images += 1
         # An outline or a mask is an annotation beside its box, in the same group.
-        shapes = [each for each in item.annotations if each.type is not datumaro.AnnotationType.label]
+        no_shapes = (datumaro.AnnotationType.label, datumaro.AnnotationType.caption)
+        shapes = [each for each in item.annotations if each.type not in no_shapes and each.label is not None]
         seen = {(each.group or -number, each.label) for number, each in enumerate(shapes, 1)}
         boxes.update(names[label] for _, label in seen)
     return {"images": images, "boxes": dict(boxes)}
