@@ -10,6 +10,7 @@ import pytest
 
 from framedex.annotations.problems import Problems
 from framedex.annotations.voc import read_boxes
+from framedex.media.held_images import path_pairs
 from framedex.media.held_targets import row_of_target
 from tests.extras import need
 from tests.image_files import photo, write
@@ -65,7 +66,7 @@ def test_row__of_a_target(target: Any, source: Any, expected: dict[str, Any], co
 
 @pytest.mark.slow
 def test_row__of_torchvision(tmp_path: Path) -> None:
-    """Boxes of VOC are those of our own reader; an item of a subset or a concatenation has the classes of its origin."""
+    """Boxes of VOC are those of our own reader; items of subsets and concatenations have their own classes."""
     need("clip", "torch", "torchvision")
     from framedex.encoders.torch_vision import import_torchvision
 
@@ -92,3 +93,8 @@ def test_row__of_torchvision(tmp_path: Path) -> None:
     items = [(joined, 0), (joined, 2), (Subset(joined, [3, 0]), 0), (Subset(joined, [3, 0]), 1)]
     names = [row_of_target(1, source, number, lambda *_: None)["label"] for source, number in items]
     assert names == ["b", "y", "y", "b"]
+    one.samples = [("a.jpg", 0), ("b.jpg", 1), ("c.jpg", 2)]  # as ImageFolder has them
+    pairs = path_pairs(Subset(Subset(one, [2, 0, 1]), [0, 2]))
+    assert pairs is not None
+    assert pairs.to_pylist() == [{"path": "c.jpg", "label": "c"}, {"path": "b.jpg", "label": "b"}]
+    assert path_pairs(Subset(two, [0])) is None

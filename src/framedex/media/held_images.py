@@ -23,7 +23,7 @@ from framedex.core.regular_files import engine_file, scan
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
-from framedex.media.held_targets import row_of_target
+from framedex.media.held_targets import kinds_of, row_of_target
 from framedex.media.row_images import png
 from framedex.settings import user_path
 
@@ -126,7 +126,13 @@ def held_images(source: Any, allowed: AllowedFolders | None) -> HeldImages | Non
 
 
 def path_pairs(source: Any) -> pa.Table | None:
-    """Return the paths and the labels of a dataset of torchvision that knows its files, as ImageFolder; else None."""
+    """Return the paths and the labels of a dataset of torchvision that knows its files, as ImageFolder; else None.
+
+    A ``Subset`` of PyTorch knows those of its dataset.
+    """
+    if "Subset" in kinds_of(source):
+        pairs = path_pairs(source.dataset)
+        return None if pairs is None else pairs.take(list(source.indices))
     samples, classes = getattr(source, "samples", None), getattr(source, "classes", None)
     if not isinstance(samples, list) or not isinstance(classes, list) or not samples:
         return None

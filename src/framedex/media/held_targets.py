@@ -59,9 +59,14 @@ def class_name(target: Any, classes: Any) -> str | None:
     return str(classes[target]) if isinstance(classes, Sequence) and 0 <= target < len(classes) else str(target)
 
 
+def kinds_of(source: Any) -> set[str]:
+    """Return the names of the classes of PyTorch that a dataset has, such as ``Subset``."""
+    return {each.__name__ for each in type(source).__mro__ if each.__module__ == "torch.utils.data.dataset"}
+
+
 def _origin(source: Any, number: int) -> Any:
     """Return the dataset from which a subset or a concatenation of PyTorch takes an item."""
-    while kind := {each.__name__ for each in type(source).__mro__ if each.__module__ == "torch.utils.data.dataset"}:
+    while kind := kinds_of(source):
         if "Subset" in kind:
             source, number = source.dataset, source.indices[number]
         elif "ConcatDataset" in kind:
