@@ -138,6 +138,7 @@ def test_errors__are_all_in_one_module() -> None:
         "WrongValue",
         "MissingSource",
         "InvalidToken",
+        "BrokenMember",
         "ResultLost",
         "_Changed",
         "_Lost",

@@ -182,3 +182,14 @@ def test_dataset__masks_are_no_images(workspace: Workspace, tmp_path: Path) -> N
     assert dataset.objects.to_arrow(["label"])["label"].to_pylist() == ["cat", "cat", "dog"]
     assert dataset.layout == ["read: masks in SegmentationClass"]
     assert dataset.skipped == {}
+
+
+def test_read__a_mask_with_a_wrong_checksum(tmp_path: Path) -> None:
+    """A mask whose pixels fail their checksum is a problem, and no object of another class."""
+    path = place(tmp_path, palette(CLASSES)) / "SegmentationClass" / "a.png"
+    content = bytearray(path.read_bytes())
+    content[content.index(b"IDAT") + int.from_bytes(content[content.index(b"IDAT") - 4 :][:4], "big") + 4] ^= 1
+    path.write_bytes(content)
+    found, problems = read(tmp_path)
+    assert found == []
+    assert [each.location for each in problems.sample] == ["SegmentationClass/a.png"]

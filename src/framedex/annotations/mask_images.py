@@ -136,7 +136,10 @@ def _decode(path: Path) -> tuple[Pixels, dict[int, tuple[int, int, int]]]:
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(read_bytes(path, _LARGEST)), formats=("PNG",)) as image:
+        content = read_bytes(path, _LARGEST)
+        with Image.open(io.BytesIO(content), formats=("PNG",)) as image:
+            image.verify()  # decoding checks no checksum of pixels, and wrong ones are other classes
+        with Image.open(io.BytesIO(content), formats=("PNG",)) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ValueError(f"has more than {MOST_PIXELS:,} pixels")
             palette = np.array(image.getpalette() or (), np.int64).reshape(-1, 3) if image.mode == "P" else None

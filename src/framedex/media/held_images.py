@@ -7,7 +7,7 @@ Each becomes a file in memory with a row of metadata as in ``metadata.jsonl`` of
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from framedex.core.regular_files import engine_file, scan
 from framedex.core.skipped import Skipped
 from framedex.core.suffixes import is_media
 from framedex.errors import InvalidInput
+from framedex.media.held_targets import kinds_of, row_of_target
 from framedex.media.row_images import png
 from framedex.settings import user_path
 
@@ -125,7 +126,13 @@ def held_images(source: Any, allowed: AllowedFolders | None) -> HeldImages | Non
 
 
 def path_pairs(source: Any) -> pa.Table | None:
-    """Return the paths and the labels of a dataset of torchvision that knows its files, as ImageFolder; else None."""
+    """Return the paths and the labels of a dataset of torchvision that knows its files, as ImageFolder; else None.
+
+    A ``Subset`` of PyTorch knows those of its dataset.
+    """
+    if "Subset" in kinds_of(source):
+        pairs = path_pairs(source.dataset)
+        return None if pairs is None else pairs.take(list(source.indices))
     samples, classes = getattr(source, "samples", None), getattr(source, "classes", None)
     if not isinstance(samples, list) or not isinstance(classes, list) or not samples:
         return None
@@ -160,8 +167,6 @@ def _item(source: Any, number: int) -> Any:
 
 
 def _of_items(source: Any, count: int) -> HeldImages:
-    classes = getattr(source, "classes", None)
-
     def rows(skipped: Skipped) -> Iterator[_Row]:
         for number in range(count):
             item = _item(source, number)
@@ -169,27 +174,10 @@ def _of_items(source: Any, count: int) -> HeldImages:
             if isinstance(item, tuple) and len(item) == 2:
                 named = isinstance(item[0], str)
                 name, image, target = (item[0], item[1], None) if named else ("", *item)
-            label = _class_name(target, classes)
-            if target is not None and label is None:
-                skipped.note("targets that are no class", f"row {number}: {target!r:.80}")
-            yield (
-                name,
-                image if _is_image(image) or isinstance(image, Exception) else None,
-                {} if label is None else {"label": label},
-                "",
-            )
+            held = image if _is_image(image) or isinstance(image, Exception) else None
+            yield name, held, row_of_target(target, source, number, skipped.note), ""
 
     return HeldImages(f"a {type(source).__name__} of images", count, rows)
-
-
-def _class_name(target: Any, classes: Any) -> str | None:
-    if isinstance(target, str):
-        return target
-    if (hasattr(target, "item") and getattr(target, "size", None) in (1, ())) or isinstance(target, np.integer):
-        target = target.item()
-    if not isinstance(target, int) or isinstance(target, bool):
-        return None
-    return str(classes[target]) if isinstance(classes, Sequence) and 0 <= target < len(classes) else str(target)
 
 
 def _content(image: Any) -> bytes | None:
