@@ -102,12 +102,21 @@ def test_csv__bad_rows_fail_alone(tmp_path: Path, row: str, told: str) -> None:
     assert told in str(problems.sample[0])
 
 
+def test_csv__bytes_that_are_no_text(tmp_path: Path) -> None:
+    """A row with bytes that are not UTF-8 is read and counted, and so are the rows behind it."""
+    rows = [b"a.jpg,1,2,3,4,cat", b"\xe4.jpg,1,2,3,4,k\xe4fer", b"b.jpg,1,2,3,4,dog"]
+    found, problems = read_csv(tmp_path, b"\n".join([HEADER.encode(), *rows]))
+    assert [(each.name, each.label) for each in found] == [("a.jpg", "cat"), ("\udce4.jpg", "k?fer"), ("b.jpg", "dog")]
+    assert [str(each) for each in problems.sample] == [
+        "object_annotations.csv: line 3: '': line 3: has bytes that are not UTF-8"
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
         (b"", "lacks the columns filename, col_x"),
         (b"filename,label\n", "lacks the columns col_x, row_y, width, height;"),
-        (f"{HEADER}\n".encode() + b"\xff", "as CSV"),
     ],
 )
 def test_csv__of_another_kind(tmp_path: Path, content: bytes, told: str) -> None:

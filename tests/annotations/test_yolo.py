@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from framedex.annotations.box_index import BoxIndex
 from framedex.annotations.boxes import Box
 from framedex.annotations.problems import Problems
-from framedex.annotations.relative_boxes import RelativeBox, relative
+from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.shapes import ObjectShape
 from framedex.annotations.yolo import read_boxes, write
 from framedex.errors import InvalidInput
@@ -20,6 +20,12 @@ from tests.boxes import SIZES, box, boxes
 from tests.laws import examples
 
 LINE = "1 0.5 0.25 0.2 0.1\n"
+
+
+def relative(box: Box, width: int, height: int) -> tuple[float, float, float, float]:
+    """Return a box's centre x, centre y, width and height as fractions of an image's sides."""
+    across, down = box.width / width, box.height / height
+    return box.x / width + across / 2, box.y / height + down / 2, across, down
 
 
 def place(folder: Path, files: dict[str, str], names: str = "names: [cat, dog]\n") -> Path:

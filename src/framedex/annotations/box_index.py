@@ -4,7 +4,6 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -195,7 +194,7 @@ class BoxIndex:
         x, y, width, height = self._sides[4 * number : 4 * number + 4]
         flags = self._flags[number]
         shape, attributes = self._shape(number)
-        marks: dict[str, Any] = {"truncated": bool(flags & _TRUNCATED), "difficult": bool(flags & _DIFFICULT)}
+        truncated, difficult = bool(flags & _TRUNCATED), bool(flags & _DIFFICULT)
         if flags & _RELATIVE:
             if size is None:
                 reason = "the size of the image is not known, of which the numbers are fractions"
@@ -204,12 +203,12 @@ class BoxIndex:
             outline, keypoints = numbers_of_text(shape.segmentation), numbers_of_text(shape.keypoints)
             box = RelativeBox(
                 path, x, y, width, height, label, sure, original, source=source, outline=outline, keypoints=keypoints,
-                attributes=attributes, **marks,
+                attributes=attributes, truncated=truncated, difficult=difficult,
             )  # fmt: skip
             return box.in_pixels(path, *size)
         return Box(
             path, x, y, width, height, label, sure, original, source,
-            iscrowd=bool(flags & _CROWD), **marks, attributes=attributes, shape=shape,
+            iscrowd=bool(flags & _CROWD), truncated=truncated, difficult=difficult, attributes=attributes, shape=shape,
             image_size=self._declared[self._size_of[number]],
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any
 from framedex.annotations.boxes import Box, finite_number, label_of
 from framedex.annotations.folders import subfolders
 from framedex.annotations.label_index import ImageLabels
-from framedex.annotations.labels import parse_labels
+from framedex.annotations.labels import parse_labels, storable
 from framedex.annotations.parts import part_tags
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.core.delimited import named_rows
@@ -137,7 +137,10 @@ def _rows(path: Path) -> Iterator[_Row]:
         elif path.suffix == ".csv":
             broken: list[str] = []
             for line, row in named_rows(path, (_FILE_NAME,), broken=broken.append):
-                yield f"line {line}", {name: each for name, each in row.items() if each}
+                yield (
+                    f"line {line}",
+                    {name: each if name == _FILE_NAME else storable(each) for name, each in row.items() if each},
+                )
             yield from ((fault, problem(path.name, fault, "must be a row of CSV")) for fault in broken)
         else:
             yield from _lines(path)

@@ -75,9 +75,3 @@ class RelativeBox:
             shape=shape,
             location=self.location,
         )
-
-
-def relative(box: Box, width: int, height: int) -> tuple[float, float, float, float]:
-    """Return a box's centre x, centre y, width and height as fractions of an image's sides."""
-    across, down = box.width / width, box.height / height
-    return box.x / width + across / 2, box.y / height + down / 2, across, down

@@ -9,11 +9,12 @@ a line ``class 0.5 0.5 1 1`` is a label.
 
 import json as plain_json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +33,6 @@ from framedex.annotations.folders import (
     is_folder,
     list_files_below,
     replace_folder,
-    stem,
     stems,
     subfolders,
 )
@@ -51,7 +51,7 @@ from framedex.annotations.output import (
 )
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
 from framedex.annotations.progress import part
-from framedex.annotations.relative_boxes import RelativeBox, relative
+from framedex.annotations.relative_boxes import RelativeBox
 from framedex.annotations.shapes import polygon_area
 from framedex.annotations.source_lists import SourceClass
 from framedex.annotations.tables import LABELS_CSV, write_label_table
@@ -392,21 +392,36 @@ def _write_lists(files: Files, images: AnnotatedImages, progress: ShareProgress)
 def _write_boxes(
     files: Files, images: AnnotatedImages, names: Sequence[str], keypoints: int, progress: ShareProgress
 ) -> list[str]:
-    numbers, sizeless, simplified, inexact = {name: position for position, name in enumerate(names)}, 0, 0, 0
-    for block in images.blocks(["file_name", "width", "height", OBJECTS], progress):
-        for name, size, boxes in boxes_by_image(block):
-            if size is None:
-                sizeless += len(boxes)
-                continue
-            lines = []
-            for box in boxes:
-                places, is_simplified = _outline(box, size) if images.with_outlines else (_sides(box, size), False)
-                simplified += is_simplified
-                inexact += images.with_outlines and not is_simplified and has_other_bounds(box)
-                places += _points(box, size, keypoints) if keypoints else ""
-                has_confidence = images.with_confidences and box.confidence is not None
-                lines.append(f"{numbers[box.label]} {places}{f' {box.confidence!r}' if has_confidence else ''}\n")
-            files.add(f"{_label_stem(images.folder + name)}{_SUFFIX}", "".join(lines).encode())
+    sizeless = simplified = inexact = 0
+    labels = pa.array(names, pa.string())
+    for whole in images.blocks(["file_name", "width", "height", OBJECTS], progress):
+        is_sized = pc.and_(pc.is_valid(column(whole, "width")), pc.is_valid(column(whole, "height")))
+        block = whole.filter(is_sized)
+        objects = column(block, OBJECTS)
+        values = objects.flatten()
+        sizeless += len(column(whole, OBJECTS).flatten()) - len(values)
+        parts = [json.integers(pc.index_in(values.field("label"), value_set=labels)), " "]
+        sized = [(box, size) for _, size, boxes in boxes_by_image(block) for box in boxes if size is not None] if (
+            images.with_outlines or keypoints
+        ) else []  # fmt: skip
+        if images.with_outlines:
+            outlines = [_outline(*each) for each in sized]
+            simplified += sum(is_simplified for _, is_simplified in outlines)
+            inexact += sum(
+                has_other_bounds(box) for (box, _), (_, is_less) in zip(sized, outlines, strict=True) if not is_less
+            )
+            parts.append(pa.array([text for text, _ in outlines], pa.string()))
+        else:
+            parts.append(_sides(block, objects))
+        if keypoints:
+            parts.append(pa.array([_points(*each, keypoints) for each in sized], pa.string()))
+        if images.with_confidences:
+            texts = pc.binary_join_element_wise(" ", pc.cast(values.field("confidence"), pa.string()), "")
+            parts.append(pc.fill_null(texts, ""))
+        lines = pc.binary_join_element_wise(*parts, "\n", "")
+        paths = pc.binary_join_element_wise(label_stems(file_names(images, block)), _SUFFIX, "")
+        for path, text in _with_text(paths, json.join_lists(lines, objects, separator="")):
+            files.add(path, text.encode())
     notes = [f"{counted(sizeless, 'boxes', 'are')} left out: the size of the image is not known"] if sizeless else []
     if simplified:
         notes.append(
@@ -419,15 +434,24 @@ def _write_boxes(
     return notes + omissions(images, lacking, "YOLO")
 
 
-def _label_stem(path: str) -> str:
-    """Return the result of :func:`label_stems` for one path."""
-    text, count = re.subn(f"(?s){_BELOW_IMAGES}(.*)$", rf"\1{_LABELS}/\2", stem(path))
-    return text if count else f"{_LABELS}/{text}"
+def _sides(block: pa.Table, objects: pa.ListArray) -> pa.Array:
+    """Return the centre and the size of each box in fractions of its image's sides, as texts."""
+    owner = pc.list_parent_indices(objects)
+    size = np.stack([column(block, side).take(owner).to_numpy().astype(np.float64) for side in ("width", "height")], 1)
+    edges = objects.flatten().field("bbox").flatten().to_numpy().reshape(-1, 4)
+    extent = edges[:, 2:] / size
+    numbers = _texts(np.concatenate([edges[:, :2] / size + extent / 2, extent], axis=1).ravel())
+    sides = pc.binary_join_element_wise(*(numbers.take(np.arange(side, len(numbers), 4)) for side in range(4)), " ")
+    return pc.if_else(pc.equal(sides, _WHOLE), _NEARLY_WHOLE, sides)
 
 
-def _sides(box: Box, size: tuple[int, int]) -> str:
-    sides = " ".join(map(_text, relative(box, *size)))
-    return _NEARLY_WHOLE if sides == _WHOLE else sides
+def _texts(fractions: npt.NDArray[np.float64]) -> pa.Array:
+    """Return the results of :func:`_text` for many fractions."""
+    unit = 10.0**_DIGITS
+    texts = pc.cast(pa.array(np.rint(fractions * unit) / unit), pa.string())  # the shortest text of a rounded number
+    odd = pc.or_(pc.match_substring(texts, "e"), pa.array(~(np.abs(fractions) < 8)))  # an exponent, or more digits
+    rare = [_text(each) for each in fractions[odd.to_numpy(zero_copy_only=False)].tolist()]
+    return pc.replace_with_mask(texts, odd, pa.array(rare, pa.string())) if rare else texts
 
 
 def _outline(box: Box, size: tuple[int, int]) -> tuple[str, bool]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from framedex.core import forks
+from framedex.core.checks import has_lone_surrogate
 from framedex.core.regular_files import open_binary, open_text
 from framedex.core.suffixes import IMAGE_SUFFIXES, VIDEO_SUFFIXES, is_media
 from framedex.core.table_rows import MAX_ROW, csv_rows, text_lines
@@ -153,12 +154,16 @@ def read_layout(
     with open_binary(path) as file:
         data = file.read(_SAMPLE)
     encoding = encoding or encoding_of(data)
-    errors = "surrogateescape" if encoding == "utf-8-sig" else "replace"  # other encodings have no bytes to keep
-    text = codecs.getincrementaldecoder(encoding)(errors).decode(data)
+    text = codecs.getincrementaldecoder(encoding)(_lenient(encoding)).decode(data)
     if len(data) == _SAMPLE and "\n" in text:
         text = text[: text.rindex("\n") + 1]
     is_plain = is_list and path.suffix.lower() == ".txt"
     return replace(layout_of(text, known, has_header=has_header, is_list=is_list, is_plain=is_plain), encoding=encoding)
+
+
+def _lenient(encoding: str) -> str:
+    """Return how bytes that are no text are read: they are kept in UTF-8, and replaced in other encodings."""
+    return "surrogateescape" if encoding == "utf-8-sig" else "replace"
 
 
 def encoding_of(data: bytes) -> str:
@@ -304,19 +309,20 @@ def long_fields() -> Iterator[None]:
 
 
 def delimited_rows(
-    path: Path, layout: TextLayout, broken: Callable[[str], None] | None = None, *, errors: str = "strict"
+    path: Path, layout: TextLayout, broken: Callable[[str], None] | None = None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the last line and the cells of each row behind the header.
 
     Args:
         path: the file.
         layout: of the file.
-        broken: gets the lines and the fault of each row that is not CSV; None for an error.
-        errors: how bytes are read that are no text.
+        broken: gets the lines and the fault of each row that is not CSV; None for an error, also for bytes that are no
+            text. With it these are kept, as half of a surrogate pair each.
 
     Raises:
         InvalidInput: the file cannot be read; the message has the line.
     """
+    errors = "strict" if broken is None else _lenient(layout.encoding)
     try:
         with open_text(path, encoding=layout.encoding, errors=errors, newline="") as text, long_fields():
             yield from layout.rows(text, broken)
@@ -338,7 +344,8 @@ def named_rows(
         path: the file.
         known: names of columns, in lower case.
         check: gets the path and the names.
-        broken: gets the lines and the fault of each row that is not CSV; None for an error.
+        broken: gets the lines and the fault of each row that is not CSV, or has bytes that are no text and is yielded;
+            None for an error.
 
     Raises:
         InvalidInput: the file cannot be read; and the errors of *check*.
@@ -350,6 +357,8 @@ def named_rows(
     names = [name.lower() if name.lower() in known else name for name in layout.header or ()]
     check(path, names)
     for line, cells in delimited_rows(path, layout, broken):
+        if broken is not None and not all(cell.isascii() or not has_lone_surrogate(cell) for cell in cells):
+            broken(f"line {line}: has bytes that are not {layout.encoding_name}")
         yield line, row_of(names, cells)
 
 

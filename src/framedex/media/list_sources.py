@@ -296,7 +296,7 @@ def _read_text(path: Path, skipped: Skipped) -> Iterator[ListRow]:
     def broken(fault: str) -> None:
         skipped.note("rows that are not CSV", f"{path.name}: {fault}")
 
-    for line, cells in delimited_rows(path, layout, broken, errors="surrogateescape"):
+    for line, cells in delimited_rows(path, layout, broken):
         first = cells[at] if at < len(cells) else ""
         if cells[0].lstrip()[:1] == "#" and not _is_file(path.parent, first):
             skipped.note("comments", f"{path.name}, line {line}: {cells[0]:.80}")

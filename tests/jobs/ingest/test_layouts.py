@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
-from framedex.annotations import coco_folder
+from framedex.annotations import coco_folder, cvat
 from framedex.annotations.problems import UNUSABLE, Problems
 from framedex.annotations.sources import read_annotations
 from framedex.storage.objects import objects_of
@@ -533,3 +533,16 @@ def test_files_of_annotations__are_no_other_files(workspace: Workspace, tmp_path
     dataset = workspace.create_dataset("d", tmp_path / "all", "gist")
     left_out = [example for each in dataset.problems for example in each.examples]
     assert sorted(left_out) == ["notes.txt", "other.json"]
+
+
+def test_cvat__turned_boxes(tmp_path: Path) -> None:
+    """A turned box has its corners as outline: here 20 by 10 pixels about (20, 15), turned by a right angle."""
+    put(
+        tmp_path / "annotations.xml",
+        '<annotations><image name="a.jpg"><box label="cat" xtl="10" ytl="10" xbr="30" ybr="20" rotation="90"/></image>'
+        "</annotations>",
+    )
+    (box,) = cvat.read_boxes(tmp_path, Problems())
+    assert [box.x, box.y, box.width, box.height] == pytest.approx([15, 5, 10, 20])
+    (outline,) = json.loads(box.shape.segmentation or "")
+    assert outline == pytest.approx([25, 5, 25, 25, 15, 25, 15, 5])
