@@ -143,13 +143,13 @@ def datumaro_coco(folder: Path) -> Answer:
 def datumaro_voc(folder: Path) -> Answer:
     """Read a VOC export by datumaro, in the folders of the VOC data sets."""
     for name, target in {"JPEGImages": "images", "Annotations": "annotations"}.items():
-        (folder / name).symlink_to(folder / target)
+        (folder / target).rename(folder / name)
     return _by_datumaro(folder, "voc_detection")
 
 
 def datumaro_yolo(folder: Path) -> Answer:
     """Read a YOLO export by datumaro."""
-    return _by_datumaro(folder, "yolo_ultralytics")
+    return _by_datumaro(folder, "yolo")
 
 
 def _by_datumaro(path: Path, format_: str) -> Answer:
@@ -163,9 +163,9 @@ def _by_datumaro(path: Path, format_: str) -> Answer:
         images += 1
         # An outline or a mask is an annotation beside its box, in the same group.
         no_shapes = (datumaro.AnnotationType.label, datumaro.AnnotationType.caption)
-        shapes = [each for each in item.annotations if each.type not in no_shapes and each.label is not None]
+        shapes = [each for each in item.annotations if each.type not in no_shapes]
         seen = {(each.group or -number, each.label) for number, each in enumerate(shapes, 1)}
-        boxes.update(names[label] for _, label in seen)
+        boxes.update("no class" if label is None else names[label] for _, label in seen)
     return {"images": images, "boxes": dict(boxes)}
 
 

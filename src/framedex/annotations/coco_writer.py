@@ -24,6 +24,9 @@ from framedex.annotations.shapes import area_of_segmentation
 from framedex.core.counts import counted
 from framedex.core.progress import ShareProgress
 
+_BACKGROUND = 0
+_OF_BACKGROUND = "which CVAT, datumaro and detectors of torchvision take for the background"
+
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
     """Write ``annotations.json`` and ``captions.json``, and return sentences about the data that they cannot hold.
@@ -47,7 +50,9 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
         return []
     repeated = images.repeated_ids()["count"]
     renumbered = (pc.sum(repeated).as_py() or 0) - len(repeated)
-    return [f"{counted(renumbered, 'annotations', 'have')} a new id, because others have theirs"] if renumbered else []
+    notes = [f"{counted(renumbered, 'annotations', 'have')} a new id, because others have theirs"] if renumbered else []
+    first = classes["name"].filter(pc.equal(classes["id"], _BACKGROUND)).to_pylist()
+    return [*notes, *(f"the class {name!r} has the id 0, {_OF_BACKGROUND}" for name in first)]
 
 
 def _split_file(name: str, split: str | None) -> str:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from framedex.annotations.boxes import Box
 from framedex.annotations.folders import image_finder, is_folder, list_files_below, stem
+from framedex.annotations.label_map import LABEL_MAP, class_colour, label_map
 from framedex.annotations.masks import MOST_PIXELS, bounds_of_mask, mask_of_pixels, pixels_of
 from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
@@ -33,8 +34,6 @@ from framedex.core.regular_files import has_file, open_text, read_bytes
 from framedex.errors import InvalidInput
 
 _CLASSES, _OBJECTS = MASK_FOLDERS
-LABEL_MAP = "labelmap.txt"
-"""The file with the colours of classes."""
 _IMAGES = ("JPEGImages", "images", "")
 _SUFFIX = ".png"
 _LARGEST = 2**28  # bytes of a file
@@ -222,7 +221,6 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     """
     counts = {"plain": 0, "sizes": 0, "covered": 0}
     labels = images.classes()["name"].to_pylist()
-    colours = dict(zip(labels, map(_colour, range(1, len(labels) + 1)), strict=True))
     columns = ["file_name", "width", "height", "objects"]
     for block in images.blocks(columns, part(progress, 0.0, 0.9)) if images.with_boxes else ():
         for name, size, boxes in boxes_by_image(block):
@@ -242,9 +240,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             for folder, values, most in ((_CLASSES, classes, len(labels)), (_OBJECTS, objects, len(shaped))):
                 if shaped:
                     files.add(f"{folder}/{stem(name)}{_SUFFIX}", _png(values, most))
-    lines = ["# label:color_rgb:parts:actions", "background:0,0,0::"]
-    lines += [f"{' '.join(label.split())}:{','.join(map(str, colours[label]))}::" for label in labels]
-    files.add(LABEL_MAP, "".join(f"{line}\n" for line in lines).encode())
+    files.add(LABEL_MAP, label_map(labels))
     _write_lists(files, images)
     write_label_table(files, images, part(progress, 0.9, 1.0))
     notes = omissions(
@@ -300,24 +296,15 @@ def _inside(corners: npt.NDArray[np.float64], size: tuple[int, int]) -> npt.NDAr
     return np.asarray(changes.cumsum(axis=1)[:, :width] % 2 == 1)
 
 
-def _colour(number: int) -> tuple[int, int, int]:
-    """Return the colour of a number: its binary digits, three at a time, from the highest of each channel (VOC)."""
-    channels = [0, 0, 0]
-    for place in range(8):
-        for channel in range(3):
-            channels[channel] |= (number >> (3 * place + channel) & 1) << (7 - place)
-    return channels[0], channels[1], channels[2]
-
-
 def _png(values: Pixels, most: int) -> bytes:
     """Return an image of masks: with the palette of VOC, or in its colours where there are more numbers."""
     from PIL import Image
 
     if most < _PALETTE:
         image = Image.fromarray(values.astype(np.uint8))
-        image.putpalette([channel for number in range(256) for channel in _colour(number)])
+        image.putpalette([channel for number in range(256) for channel in class_colour(number)])
     else:
-        table = np.array([_colour(number) for number in range(most + 1)], np.uint8)
+        table = np.array([class_colour(number) for number in range(most + 1)], np.uint8)
         image = Image.fromarray(table[values])
     file = io.BytesIO()
     image.save(file, "PNG")

@@ -33,6 +33,7 @@ from framedex.annotations.folders import (
     stems,
     subfolders,
 )
+from framedex.annotations.label_map import LABEL_MAP, label_map
 from framedex.annotations.output import SPLIT, AnnotatedImages, Files, boxes_by_image, column, omissions
 from framedex.annotations.parts import part_of
 from framedex.annotations.problems import AnnotationProblem, Problems, problem, without_problems
@@ -81,8 +82,8 @@ def homes_of(folder: Path) -> list[Path]:
 
 
 def label_file_finder(_folder: Path) -> Callable[[str], bool]:
-    """Return a function that says whether a path within a folder is that of a file of VOC: of each XML file."""
-    return lambda path: path.endswith(_SUFFIX)
+    """Return a function that says whether a path within a folder is that of a file of VOC: XML, or the class list."""
+    return lambda path: path.endswith(_SUFFIX) or path.rpartition("/")[2] == LABEL_MAP
 
 
 def _has_xml(folder: Path) -> bool:
@@ -254,9 +255,9 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     """Write a file for each image with boxes, and return sentences about the data that the files cannot hold.
 
     The files lie in ``annotations`` beside ``images``. In exports without image files, they lie beside the images'
-    paths in the source. A table beside them has the labels and captions of whole images. Control characters in labels
-    become U+FFFD. If the images are divided, lists name those of each part, and images without boxes have a file, too:
-    readers open one for each name.
+    paths in the source. A table beside them has the labels and captions of whole images, a list the classes. Control
+    characters in labels become U+FFFD. If the images are divided, lists name those of each part, and images without
+    boxes have a file, too: readers open one for each name.
     """
     fractional = 0
     if images.with_boxes:
@@ -266,6 +267,7 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
                 files.add(path, _file_text(name, boxes, size or (0, 0)).encode())
                 fractional += sum(not all(map(float.is_integer, _sides(box))) for box in boxes)
     write_label_table(files, images, part(progress, 0.9, 1.0))
+    files.add(LABEL_MAP, label_map(images.classes()["name"].to_pylist()))
     _write_lists(files, images)
     if not images.with_boxes:
         return []

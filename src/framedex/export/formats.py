@@ -111,7 +111,7 @@ _ROWS = (
     ),
     ExportFormat(
         "voc",
-        ("annotations/<name>.xml", tables.LABELS_CSV),
+        ("annotations/<name>.xml", "labelmap.txt", tables.LABELS_CSV),
         "boxes, with labels and captions beside them",
         annotation_files(voc.write, voc_names),
         is_file_each=True,
