@@ -234,7 +234,7 @@ def train_ultralytics(folder: Path) -> Answer:
     LOGGER.addHandler(heard)
     losses: list[float] = []
     model = YOLO("yolo11n.yaml")
-    model.add_callback("on_train_batch_end", lambda trainer: losses.append(float(trainer.loss_items.sum())))
+    model.add_callback("on_train_batch_end", lambda trainer: losses.append(float(trainer.loss.sum())))
     images = len([each for each in (folder / "images").rglob("*") if each.is_file()])
     with warnings.catch_warnings(record=True) as others:
         warnings.simplefilter("always")

@@ -166,6 +166,14 @@ def _lenient(encoding: str) -> str:
     return "surrogateescape" if encoding == "utf-8-sig" else "replace"
 
 
+_REPLACED = "\ufffd"
+
+
+def has_replaced_bytes(cell: str) -> bool:
+    """Return whether a cell has bytes that are no text, as :func:`delimited_rows` reads them."""
+    return not cell.isascii() and (_REPLACED in cell or has_lone_surrogate(cell))
+
+
 def encoding_of(data: bytes) -> str:
     """Return the encoding of a text from its first bytes: UTF-16 and UTF-32 by their marks or zeros, else UTF-8."""
     for mark, name in _MARKS:
@@ -357,7 +365,7 @@ def named_rows(
     names = [name.lower() if name.lower() in known else name for name in layout.header or ()]
     check(path, names)
     for line, cells in delimited_rows(path, layout, broken):
-        if broken is not None and not all(cell.isascii() or not has_lone_surrogate(cell) for cell in cells):
+        if broken is not None and any(has_replaced_bytes(cell) for cell in cells):
             broken(f"line {line}: has bytes that are not {layout.encoding_name}")
         yield line, row_of(names, cells)
 

@@ -1,5 +1,6 @@
 """Media as rows of a table in memory: the columns of the Parquet export, and those for work in Python."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -84,9 +85,9 @@ def table_schema(media: Media, columns: Sequence[str] | None) -> pa.Schema:
     fields = {field.name: field for field in [*ON_REQUEST, media.table.schema.field("embedding"), *schema]}
     unknown = [name for name in columns if name not in fields]
     if unknown:
+        names = dict.fromkeys(re.sub(r"^is_\w+_issue$", "is_<issue>_issue", field.name) for field in schema)
         raise InvalidInput(
-            f"no columns {unknown!r}; there are: {', '.join(field.name for field in schema)}, "
-            f"{', '.join(ON_REQUEST.names)}, embedding"
+            f"no columns {unknown!r}; there are: {', '.join(names)}, {', '.join(ON_REQUEST.names)}, embedding"
         )
     return pa.schema([fields[name] for name in columns])
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from framedex.annotations.labels import parse_labels, storable
 from framedex.core.allowed_folders import AllowedFolders, each_within
-from framedex.core.delimited import LINES, TextLayout, delimited_rows, is_path, read_layout, row_of
+from framedex.core.delimited import LINES, TextLayout, delimited_rows, has_replaced_bytes, is_path, read_layout, row_of
 from framedex.core.name_forms import FilePlaces
 from framedex.core.regular_files import may_read
 from framedex.core.skipped import Skipped
@@ -298,6 +298,8 @@ def _read_text(path: Path, skipped: Skipped) -> Iterator[ListRow]:
 
     for line, cells in delimited_rows(path, layout, broken):
         first = cells[at] if at < len(cells) else ""
+        if any(has_replaced_bytes(cell) for cell in cells) and not _is_file(path.parent, first):
+            skipped.note("rows with bytes that are no text", f"{path.name}, line {line}")
         if cells[0].lstrip()[:1] == "#" and not _is_file(path.parent, first):
             skipped.note("comments", f"{path.name}, line {line}: {cells[0]:.80}")
         elif len(names) == 1 == len(cells):
