@@ -1,9 +1,9 @@
 """Wrong labels: what Framedex lists beside cleanlab's flags, where 8 % of the labels were replaced by chance.
 
 Kinds are photos of ImageNet by coarse group, those of animals alone, crops by class, and digits; labels with fewer than
-five images are left out. *Agreement* is the share of labels that agree with those of the neighbours. Framedex lists
-mislabels only if it is at least 0.85; *withheld* is what would be listed otherwise. cleanlab gets the probabilities of
-cross-validated nearest neighbours on the same vectors, in an environment of its own. Figures are sums over the seeds.
+five images are left out. *Agreement* is the share of labels that agree with those of the neighbours. cleanlab gets the
+probabilities of cross-validated nearest neighbours on the same vectors, in an environment of its own. Figures are sums
+over the seeds.
 """
 
 import tempfile
@@ -74,9 +74,7 @@ def _measure(python: Path, vectors: Vectors, true: Codes, share: float, seeds: i
     wrong = given != true
     first, inverse = unique_rows(vectors)
     graph = nearest(vectors[first], k=NEIGHBOURS)
-    quality = [_quality(graph, inverse, labels, None) for labels in given]
-    # An agreement of 1 that an earlier index found opens the list.
-    ungated = [_quality(graph, inverse, labels, 1.0) for labels in given]
+    quality = [_quality(graph, inverse, labels) for labels in given]
     with tempfile.TemporaryDirectory(prefix="bench-") as work:
         folder = Path(work)
         np.savez(folder / "labelled.npz", vectors=vectors, given=given)
@@ -88,7 +86,6 @@ def _measure(python: Path, vectors: Vectors, true: Codes, share: float, seeds: i
         "labels": int(true.max()) + 1,
         "agreement": float(np.mean([each[1] for each in quality])),
         **_shares("", listed, wrong),
-        **_shares("withheld ", np.stack([each[0] for each in ungated]) & ~listed, wrong),
         **_shares("cleanlab ", flags, wrong),
     }
 
@@ -102,9 +99,9 @@ def _flipped(true: Codes, share: float, seed: int) -> Codes:
     return given
 
 
-def _quality(graph: NeighbourGraph, inverse: Any, given: Codes, agreement: float | None) -> tuple[Mask, float]:
+def _quality(graph: NeighbourGraph, inverse: Any, given: Codes) -> tuple[Mask, float]:
     labels = Labels(given, np.arange(len(given) + 1), int(given.max()) + 1)
-    quality = label_quality(graph, inverse, labels, agreement=agreement)
+    quality = label_quality(graph, inverse, labels)
     assert quality.agreement is not None, "there are labels"
     return np.isfinite(quality.mislabel_confidence), quality.agreement
 

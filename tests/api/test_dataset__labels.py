@@ -157,12 +157,12 @@ def mixed_up(rows: int = ROWS) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.only_soak
 def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> None:
-    """The reason is with the issues, the counts and the report, and outlives additions, snapshots and deletions."""
+    """The warning is with the issues, the counts and the report, and outlives additions, snapshots and deletions."""
     rows = crowds()
     dataset = workspace.create_dataset("d", part(rows[:45], label=mixed_up(45)))
     (note,) = dataset.issues().notes
     assert note.startswith(
-        "no mislabels are listed: 66 % of the labels agree with those of the nearest images, but 85 %"
+        "some mislabels may be right labels: only 66 % of the labels agree with those of the nearest images"
     )
     assert "another model may help" in note
     assert dataset.issues("mislabels").notes == [note]
@@ -175,7 +175,6 @@ def test_notes__where_neighbours_say_little_of_labels(workspace: Workspace) -> N
     kept = dataset.snapshot("before")
     dataset.add_media(part(rows[45:], 45, label=[f"crowd {row % 3}" for row in range(45, ROWS)]))
     assert dataset.issues("mislabels").notes == [note]
-    assert len(dataset.issues("mislabels")) == 0
     dataset.delete_media(all_ids(dataset)[:9])
     assert dataset.issues("mislabels").notes == [note]
     dataset.reindex()

@@ -12,7 +12,7 @@ from framedex.browse.issues import ISSUE_COLUMNS
 from framedex.errors import NotFound
 from tests.gallery import Gallery
 
-NOTE = "no mislabels are listed: <because>"
+NOTE = "some mislabels may be right labels: <because>"
 
 
 def issue_table(count: int, notes: tuple[str, ...] = ()) -> IssueTable:
@@ -61,7 +61,7 @@ def test_repr__counts_and_notes() -> None:
 def test_html__rows_and_notes() -> None:
     """A notebook shows the notes, the first rows with their remarks, and the number of further rows."""
     shown = issue_table(23, (NOTE,))._repr_html_()
-    assert "no mislabels are listed: &lt;because&gt;" in shown
+    assert "some mislabels may be right labels: &lt;because&gt;" in shown
     assert shown.count("suggested label: cat") == 10
     assert "and 3 more rows" in shown
     assert "no issues" in issue_table(0)._repr_html_()

@@ -19,7 +19,6 @@ from framedex.analysis.neighbours import ignore_progress
 from framedex.core.arrays import Mask
 from framedex.core.progress import ShareProgress
 from framedex.issue_types import LabelLimits
-from framedex.issue_types.labels import LEAST_AGREEMENT
 
 _BALANCE = 0.01  # added to both shares of votes; without any votes the support is 0.5
 _MIN_VOTES, _MIN_SUPPORT, _TYPICAL = 3, 0.5, 0.75  # requirements of a suggestion, see `_mislabels`
@@ -59,8 +58,7 @@ class LabelQuality:
         distance: float32, shape (N,), from 0: mean cosine distance to the nearest items of the same label, relative to
             the limit of that label; the maximum over an item's labels.
         outlier_confidence: float32, shape (N,), in [0.5, 1]: 0.5 at the limit, 1 infinitely far; NaN: no issue.
-        agreement: the agreement of labels with neighbours, 0 to 1, that decided whether there are mislabel issues; None
-            if there is nothing to compare.
+        agreement: the agreement of labels with neighbours, 0 to 1; None if there is nothing to compare.
         statistics: of the labels.
     """
 
@@ -90,15 +88,15 @@ def label_quality(
     as a neighbour at similarity 1. Copies of another vector vote together as one neighbour, for each label by its share
     of them. A label is ignored if neighbours share it hardly more often than by chance (see `_coherent`): it is never
     suggested and has no outliers. So labels that are all equal, all different or unrelated to the vectors give no
-    issues. There are no mislabel issues either if neighbours say too little about labels, see `_agreement`.
+    issues.
 
     Args:
         graph: neighbours among M distinct rows.
         inverse: int, shape (N,): the distinct row of each item.
         labels: labels of the N items.
         limits: limits of both issues.
-        agreement: the agreement of labels with neighbours that an earlier index found, which decides; None to compute
-            it.
+        agreement: the agreement of labels with neighbours that an earlier index found, which is returned; None to
+            compute it.
         statistics: of the labels, which decide; by default they are computed from the items.
         judged: the number of first distinct rows whose items get results, the others only vote; None for all. Agreement
             and statistics must be given then.
@@ -120,8 +118,6 @@ def label_quality(
         typical = statistics.typical
     support, confidence, suggestion = _mislabels(graph, voters, entries, own, (other, code), typical, limits.support)
     agreement = _agreement(entries, own, other) if agreement is None else agreement
-    if agreement is not None and agreement < LEAST_AGREEMENT:
-        confidence, suggestion = np.full_like(confidence, np.nan), np.full_like(suggestion, -1)
     suggested = np.full(len(inverse), -1, dtype=np.int32)
     suggested[entries.item] = suggestion
     distances = _distances(graph, voters, entries, lambda share: progress(0.7 + 0.3 * share))
@@ -163,9 +159,7 @@ def _agreement(entries: LabelEntries, own: Floats, other: Floats) -> float | Non
     """Return the share of labelled items, 0 to 1, whose neighbours vote for a label of theirs more than for any other.
 
     This is the leave-one-out accuracy of the vote for the stored labels. Both wrong labels and neighbours that do not
-    share their true label lower it. In experience up to a tenth of the labels of a dataset is wrong (C. G. Northcutt,
-    A. Athalye & J. Mueller, "Pervasive label errors in test sets destabilize machine learning benchmarks", 2021). So
-    if the agreement is much lower, most disagreement is due to the neighbours and says nothing about labels.
+    share their true label lower it.
 
     Returns:
         None if no item has neighbours with a label, or all labels are too rare to be suggested.

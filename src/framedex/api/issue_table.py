@@ -25,11 +25,11 @@ class IssueTable:
     Columns, methods and attributes are those of :class:`pyarrow.Table`, which :meth:`to_arrow` returns.
 
     Attributes:
-        notes: the reasons, a line each, for issue types that are not listed in this dataset.
+        notes: warnings, a line each, about issue types whose issues are uncertain in this dataset.
 
     Args:
         table: the rows.
-        notes: the reasons.
+        notes: the warnings.
         thumbnails: reads the images that a notebook shows beside the rows; None shows none.
 
     Examples:

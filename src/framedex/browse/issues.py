@@ -11,7 +11,7 @@ from framedex.analysis.ranks import percentiles
 from framedex.browse.explore import file_name
 from framedex.core.checks import check_integer
 from framedex.issue_types import MISLABELS, IssueType, JudgedBy, find_issue_type, issue_types
-from framedex.issue_types.labels import LEAST_AGREEMENT
+from framedex.issue_types.labels import USUAL_AGREEMENT
 from framedex.records import IssueSummary
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
@@ -37,7 +37,7 @@ _ADVICE_FOR = {
     "gist": "the encoder gist compares layout and colours; an encoder that knows what images show helps, such as CLIP "
     "or a classifier in ONNX"
 }
-"""Advice by encoder where mislabels cannot be told."""
+"""Advice by encoder where few labels agree with those of the neighbours."""
 
 
 def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
@@ -61,18 +61,18 @@ def issue_summaries(media: Media, condition: Condition) -> list[IssueSummary]:
 
 
 def issue_notes(media: Media) -> dict[str, str]:
-    """Return the reason, one line, for each issue type that is not listed in a dataset, by the name of the type.
+    """Return a warning, one line, for each issue type whose issues are uncertain, by the name of the type.
 
-    Mislabels are not listed if too few labels agree with those of the neighbours. The index stores the agreement, so
-    the reason stays the same until the labels are edited or the index is rebuilt.
+    Mislabels are uncertain if few labels agree with those of the neighbours. The index stores the agreement, so the
+    warning stays the same until the labels are edited or the index is rebuilt.
     """
     agreement, config = media.generation.summary.label_agreement, media.generation.embedding_config
-    if agreement is None or agreement >= LEAST_AGREEMENT:
+    if agreement is None or agreement >= USUAL_AGREEMENT:
         return {}
     advice = _ADVICE if config is None else _ADVICE_FOR.get(config.encoder, _ADVICE)
     return {
-        MISLABELS.name: f"no mislabels are listed: {math.floor(100 * agreement)} % of the labels agree with those of "
-        f"the nearest images, but {round(100 * LEAST_AGREEMENT)} % are needed; {advice}"
+        MISLABELS.name: f"some mislabels may be right labels: only {math.floor(100 * agreement)} % of the labels agree "
+        f"with those of the nearest images, because many labels are wrong or the encoder separates them badly; {advice}"
     }
 
 

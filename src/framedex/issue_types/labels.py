@@ -6,7 +6,7 @@ from framedex.issue_types.base import IssueType, JudgedBy
 
 MISLABEL_LIMIT = 0.2  # support below it is an issue
 OUTLIER_LIMIT = 1.0  # relative distance above it is an issue
-LEAST_AGREEMENT = 0.85  # share of labels that agree with those of the neighbours; below it no mislabels are listed
+USUAL_AGREEMENT = 0.85  # share of labels that agree with those of the neighbours; below it mislabels have a warning
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,8 @@ class LabelCount(Record):
 class IssueSummary(Record):
     """The number of media with an issue, and the threshold that decides it.
 
-    ``issue_type`` is the name of a type of :mod:`framedex.issue_types`. ``note`` is the reason why a dataset lists no
-    media with this issue; None if they are listed.
+    ``issue_type`` is the name of a type of :mod:`framedex.issue_types`. ``note`` is a warning if the issues of this
+    type are uncertain in a dataset.
     """
 
     issue_type: str

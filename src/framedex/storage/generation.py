@@ -42,8 +42,8 @@ class IndexSummary(BaseModel):
             rows.
         reach: the difference of similarities within which a row looks into cells for its neighbours. None for an index
             without cells.
-        label_agreement: the share of labels, 0 to 1, that agree with those of the neighbours; it decides whether
-            mislabels are listed. None if there is nothing to compare.
+        label_agreement: the share of labels, 0 to 1, that agree with those of the neighbours; a low one gives
+            mislabels a warning. None if there is nothing to compare.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

@@ -157,8 +157,8 @@ class Browsing(Training):
         suggested_label``. ``path`` is relative to the source, and ``file_name`` is its last part. ``percentile`` is the
         rank of the value among all media of the dataset, not only those of the view: 0 is the best, 100 the worst;
         equal values share their mean rank. ``threshold`` is the current limit of the issue type
-        (:meth:`Dataset.set_limits`). ``notes`` of the table has the reasons for issue types that are not listed,
-        such as ``mislabels`` where the nearest images say too little about labels.
+        (:meth:`Dataset.set_limits`). ``notes`` of the table has warnings about issue types whose issues are
+        uncertain, such as ``mislabels`` where few labels agree with those of the nearest images.
 
         Args:
             issue_type: return only this issue type.

@@ -96,7 +96,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-/** What is said where there is no label to review, with the reason if labels are not compared at all. */
+/** What is said where there is no label to review, with the warning if few labels agree with those of neighbours. */
 function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
   const notes = useResource<{ notes: string[] }>(
     (signal) => get(`/dataset/${of.id}/issues`, { issue: "mislabels", limit: 1 }, signal),

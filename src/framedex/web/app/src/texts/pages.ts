@@ -33,7 +33,7 @@ export const pages = {
     review: "Review",
     found: (n: number) => images(n),
     more: (n: number) => `${n.toLocaleString()} more`,
-    notes: "Not looked for",
+    notes: "Uncertain",
     measures: "Measures",
   },
   issueNames: {
