@@ -53,6 +53,10 @@ class Tuning:
     """Rows of a cell of the neighbour search, on average."""
     probed_cells = _Constant("analysis.cells._MAX_PROBES")
     """The most cells that a row searches."""
+    head_penalties = _Constant("analysis.linear_head._PENALTIES")
+    """Penalties of the linear head, of which the best is taken."""
+    head_block = _Constant("analysis.linear_head._BLOCK")
+    """Items that the linear head reads at a time."""
     mean_run_rows = _Constant("analysis.cluster_means.RUN_ROWS")
     """Rows that are summed at a time for the means of clusters."""
     few_rows_share = _Constant("analysis.cluster_means._FEW")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from framedex.api.evaluation import Evaluation
     from framedex.api.histogram import Histogram
     from framedex.api.issue_table import IssueTable
+    from framedex.api.label_issues import LabelIssues
     from framedex.api.label_suggestions import LabelSuggestions
     from framedex.api.overlap import Overlap
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
@@ -86,6 +87,7 @@ __all__ = [
     "InvalidFilter",
     "InvalidInput",
     "IssueTable",
+    "LabelIssues",
     "LabelSuggestions",
     "MissingDependency",
     "NotAuthenticated",
@@ -125,6 +127,7 @@ _MODULES = {
     "ExportTask": "framedex.tasks",
     "Histogram": "framedex.api.histogram",
     "IssueTable": "framedex.api.issue_table",
+    "LabelIssues": "framedex.api.label_issues",
     "LabelSuggestions": "framedex.api.label_suggestions",
     "Overlap": "framedex.api.overlap",
     "RankedView": "framedex.api.view",

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.label_entries import Codes, Floats, Ints, LabelEntries
+from framedex.analysis.label_entries import Codes, Floats, Ints, LabelEntries, Scores
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.core.progress import ShareProgress
 
@@ -87,6 +87,36 @@ def most_voted(
 
 
 @dataclass(frozen=True)
+class VoteShares:
+    """Shares of the neighbours' votes for all labels, by row; copies of a row do not vote on it.
+
+    Attributes:
+        graph: neighbours of M rows, without missing ones.
+        ballots: the labels that rows vote for.
+        voting: float64, shape (M,): 1 for rows with labelled items, 0 for others.
+    """
+
+    graph: NeighbourGraph
+    ballots: "_Ballots"
+    voting: Floats
+
+    @classmethod
+    def of(cls, graph: NeighbourGraph, entries: LabelEntries) -> "VoteShares":
+        """Return the shares of votes of rows with some labels."""
+        return cls(graph, _Ballots.of(entries), (entries.labelled > 0).astype(np.float64))
+
+    def of_rows(self, rows: Ints) -> Scores:
+        """Return the shares of rows: float32, shape (R, labels); zeros for a row without voters."""
+        voters, weights = self.graph.rows[rows], _neighbour_weights(self.graph.similarity[rows])
+        votes = self.ballots.cast(voters, weights)
+        total = (weights * self.voting[voters]).sum(axis=1)
+        row = np.repeat(np.arange(len(rows)), np.diff(votes.starts))
+        shares = np.zeros((len(rows), self.ballots.labels), np.float32)
+        shares[row, votes.code] = votes.weight / np.maximum(total[row], 1e-30)
+        return shares
+
+
+@dataclass(frozen=True)
 class _Votes:
     """Votes for labels from the neighbours of R rows, summed by row and label.
 
@@ -157,17 +187,22 @@ def _blocks(graph: NeighbourGraph, ballots: npt.NDArray[np.integer], rows: int) 
 
 
 def _weights(graph: NeighbourGraph, start: int, stop: int, own: Floats) -> tuple[Codes, Floats]:
-    """Return the voters of rows, first the row itself, and the weights of their votes: shape (stop - start, k + 1).
+    """Return the voters of rows, first the row itself, and the weights of their votes: shape (stop - start, k + 1)."""
+    weight = _neighbour_weights(graph.similarity[start:stop])
+    voters = np.concatenate([np.arange(start, stop, dtype=np.int32)[:, None], graph.rows[start:stop]], axis=1)
+    return voters, np.concatenate([own[:, None], weight], axis=1)
+
+
+def _neighbour_weights(similarity: Scores) -> Floats:
+    """Return the weights of the neighbours' votes: shape (R, k).
 
     The weight is exp(-4 d / m), where d is the distance and m its mean over the row's neighbours, so that sparse and
     dense regions are treated alike. For d below m / 2 the weight is constant: one near-duplicate must not outvote all
     other neighbours.
     """
-    distance = np.clip(1 - graph.similarity[start:stop], 0, 2).astype(np.float64)
-    mean_distance = np.maximum(distance.sum(axis=1, keepdims=True) / max(graph.k, 1), 1e-6)
-    weight = np.exp(-_DECAY * np.maximum(distance / mean_distance, _NEAREST))
-    voters = np.concatenate([np.arange(start, stop, dtype=np.int32)[:, None], graph.rows[start:stop]], axis=1)
-    return voters, np.concatenate([own[:, None], weight], axis=1)
+    distance = np.clip(1 - similarity, 0, 2).astype(np.float64)
+    mean_distance = np.maximum(distance.sum(axis=1, keepdims=True) / max(similarity.shape[1], 1), 1e-6)
+    return np.asarray(np.exp(-_DECAY * np.maximum(distance / mean_distance, _NEAREST)))
 
 
 def _count_votes(part: LabelEntries, votes: _Votes, total: Floats, vote: Floats) -> tuple[Floats, Floats, Ints]:

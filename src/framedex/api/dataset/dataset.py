@@ -14,6 +14,7 @@ from framedex.api.dataset.enrichment import DatasetEnrichment
 from framedex.api.dataset.evaluation import DatasetEvaluation
 from framedex.api.dataset.exports import DatasetExports
 from framedex.api.dataset.files import DatasetFiles
+from framedex.api.dataset.label_issues import DatasetLabelIssues
 from framedex.api.dataset.lookups import DatasetLookups
 from framedex.api.dataset.maps import DatasetMaps
 from framedex.api.dataset.presentations import DatasetPresentations
@@ -69,6 +70,7 @@ class Dataset(
     DatasetEnrichment,
     DatasetEvaluation,
     DatasetExports,
+    DatasetLabelIssues,
     DatasetSearches,
     DatasetSuggestions,
     DatasetSources,
