@@ -154,22 +154,28 @@ def _boxes(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
         yield f"class {number}", left, top, min(right, width), min(bottom, height)
 
 
-def _digits(name: str) -> LabelledImages:
+def digits_of(name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return scikit-learn's digits of one half: pixels, 0 to 1, shape (N, 64), and the digits, shape (N,)."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
     order = np.random.default_rng(SEED).permutation(len(data.target))
     middle = len(order) // 2
     chosen = np.sort(order[:middle] if name == HALVES[0] else order[middle:])
+    return data.data[chosen] / 16, data.target[chosen]
+
+
+def _digits(name: str) -> LabelledImages:
+    values, digits = digits_of(name)
 
     def pixels() -> Iterator[Pixels]:
         import cv2
 
-        for place in chosen:
-            grey = (data.images[place] * (255 / 16)).astype(np.uint8)
+        for each in values:
+            grey = (each.reshape(8, 8) * 255).astype(np.uint8)
             large = cv2.resize(grey, (_DIGIT_SIDE, _DIGIT_SIDE), interpolation=cv2.INTER_CUBIC)
             yield np.repeat(large[:, :, None], 3, axis=2)
 
     return LabelledImages(
-        "digits", [str(data.target[place]) for place in chosen], [str(place) for place in chosen], pixels
+        "digits", [str(digit) for digit in digits], [f"{name} {place}" for place in range(len(digits))], pixels
     )

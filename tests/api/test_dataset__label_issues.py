@@ -1,10 +1,14 @@
 """All labels are ranked, with the estimated number of wrong ones."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
+from framedex.cli import main
+from tests.inside import layout_of
 from tests.prepared import prepared
 
 ROWS, KINDS = 120, 4
@@ -68,6 +72,22 @@ def test_label_issues__by_probabilities(workspace: Workspace) -> None:
     assert sorted(rows_of(alone.to_arrow())[: len(WRONG)]) == WRONG
     assert alone.to_arrow().equals(dataset.label_issues("probabilities", probabilities=given.to_pandas()).to_arrow())
     assert sorted(rows_of(dataset.label_issues(probabilities=given).to_arrow())[: len(WRONG)]) == WRONG
+
+
+def test_label_issues__by_command(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command line lists the same rows, and says the estimate."""
+    dataset = make(workspace)
+    issues, root = dataset.label_issues("head"), str(layout_of(dataset).root)
+    with pytest.raises(SystemExit):
+        main(["label-issues", "kinds", "--method", "head", "-w", root, "--json"])
+    listed = json.loads(capsys.readouterr().out)
+    assert [row["media_id"] for row in listed["rows"]] == issues.to_arrow()["media_id"].to_pylist()
+    assert listed["rate"] == issues.rate
+    with pytest.raises(SystemExit):
+        main(["label-issues", "kinds", "--method", "head", "-w", root, "--limit", "3"])
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1] == repr(issues)
+    assert out.count(".jpg") == 3
 
 
 def test_label_issues__refuses(workspace: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""Commands about suggested labels, and about decisions: that labels are right, their list, and their withdrawal."""
+"""Commands about wrong and suggested labels, and about decisions: that labels are right, their list, withdrawal."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -40,6 +40,43 @@ def label_is_right(
             print_json(decision)
             return
         say(f"the labels of {counted(len(decision.media_ids), 'images')} are right; decision {decision.decision_id}")
+
+
+def label_issues(
+    name: NameArgument,
+    method: Annotated[str, typer.Option(help="Evidence: neighbours, head (a linear model), or combined.")] = "combined",
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the images whose labels are probably wrong, the worst first, and how many labels are."""
+    with open_workspace(workspace) as ws:
+        found = ws.dataset(name).label_issues(method)
+    rows = found.to_arrow().slice(0, limit or (None if as_json else _SHOWN)).to_pylist()
+    classes = found.classes().to_pylist()
+    if as_json:
+        estimate = {"total": len(found), "rate": found.rate, "interval": found.interval, "notes": found.notes}
+        print_json({**estimate, "classes": classes, "rows": rows})
+        return
+    print_table(
+        ("image", "label", "suggested", "probability", "expected precision"),
+        [
+            (
+                row["path"],
+                row["label"],
+                row["suggested_label"],
+                f"{row['probability']:.2f}",
+                f"{row['expected_precision']:.2f}",
+            )
+            for row in rows
+        ],
+    )
+    print_table(
+        ("label", "images", "wrong"),
+        [(row["label"], f"{row['n_media']:,}", f"{row['rate']:.1%}") for row in classes[:_SHOWN]],
+    )
+    for line in repr(found).splitlines():
+        say(line)
 
 
 def suggest_labels(

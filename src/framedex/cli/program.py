@@ -14,7 +14,7 @@ from framedex import __version__
 from framedex.cli.accounts import users
 from framedex.cli.backups import backup, restore_backup
 from framedex.cli.datasets import add, add_objects, create, ls, merge, reindex, rm, show
-from framedex.cli.decisions import decisions, label_is_right, suggest_labels, withdraw_decision
+from framedex.cli.decisions import decisions, label_is_right, label_issues, suggest_labels, withdraw_decision
 from framedex.cli.demo import demo
 from framedex.cli.edits import basket, journal, keep, limits, not_duplicates, redo, tag, tags, undo, unkeep, untag
 from framedex.cli.enrich import enrich
@@ -80,7 +80,8 @@ app = typer.Typer(
 app.command("open")(open_folder)
 for _command_function in (
     create, preview, upload, uploads, add, add_objects, merge, reindex, enrich, not_duplicates, label_is_right,
-    suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, keep, unkeep, tags, rename_tag,
+    label_issues, suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, keep, unkeep, tags,
+    rename_tag,
     delete_tag, label, caption, fields, add_field, set_field, rename_field, delete_field, delete_media, ls, show,
     rename, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup,
     sync, du, check, recover, relocate, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend,
