@@ -4,7 +4,9 @@ An enlarged image has more pixels, but no more detail. A recompressed one keeps 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import permutations, repeat
 from typing import Any
 
 import cv2
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.components import connected_components
+from framedex.analysis.derivation import PLACES, ComparedPart, made_from
 from framedex.core.arrays import Pixels
 from framedex.core.borders import cropped, inner_box
 
@@ -22,6 +25,7 @@ _ALIKE = 0.85  # pixels within borders, as a share, of sizes that are compared t
 _NOT_FROM_SMALLER = 0.1  # share of the coefficients that a smaller image does not explain
 _DROP = -0.9  # decimal logarithm of a ratio of powers
 _COMPARED = 2**18  # pixels
+_MOST_PAIRED = 6  # images of which each two are compared in all sizes and orientations
 _FEWEST = 3  # copies of one size that show which one is the original
 _GREY = 0.5  # mean difference of colour values that rounding makes
 _EQUAL = 0.02  # mean squared difference of equal images that several decoders read
@@ -45,7 +49,6 @@ _TYPICAL = np.array(
     ]
 )
 _FEW_STEPS = 4  # frequencies a side that are low
-_PLACES = ((0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (1, 2), (2, 1), (2, 2))
 _LEAST_PLACES = 3
 _LEAST_VALUES = 100
 _RANGE, _BIN = 120.0, 0.1
@@ -74,7 +77,7 @@ class Fidelity:
             what the coefficients had there.
         is_recompressed: whether an earlier compression was coarser than that of the file.
         luminance: uint8, shape (P,): brightness at places that are the same for all images of one size.
-        middle: uint8, shape (h, w): the greyscale image, or the middle of a large one, in whole blocks.
+        sample: the part that is compared with other sizes and orientations.
     """
 
     width: int
@@ -89,7 +92,18 @@ class Fidelity:
     is_clipped: npt.NDArray[np.bool_]
     is_recompressed: bool
     luminance: npt.NDArray[np.uint8]
-    middle: npt.NDArray[np.uint8]
+    sample: ComparedPart
+
+
+class Doubt(IntEnum):
+    """The doubt that remains if an image is taken for the original of its copies."""
+
+    NONE = 0
+    """All others were made from it."""
+    UNRELATED = 1
+    """Another one was not made from it, nor it from that one."""
+    SOURCE = 2
+    """It could have been made from another one."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +119,8 @@ class Standing:
         sources: the number of other copies of its size that could have been made by saving it: they differ by no more
             than their own quantisation.
         closest: the least mean squared difference of brightness from another copy of its size; None without one.
-        is_derived: whether it was made by saving another one again: both differ by no more than its quantisation, and
-            that of the other one is coarser.
+        is_derived: whether it was made from another one, by turning, resizing, another exposure or saving it again.
+        doubt: the :class:`Doubt` about whether the others were made from it; None in a group of many.
     """
 
     detail: float
@@ -116,6 +130,7 @@ class Standing:
     sources: int
     closest: float | None
     is_derived: bool
+    doubt: Doubt | None
 
 
 def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: bool = False) -> Fidelity:
@@ -129,7 +144,7 @@ def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: boo
     """
     grey = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
     inner = cropped(grey, inner_box(grey))
-    own = np.array(steps or [1] * len(_PLACES), np.float64)
+    own = np.array(steps or [1] * len(PLACES), np.float64)
     coefficients = _coefficients(grey)
     before, is_recompressed = _earlier_steps(grey, own)
     step = float(own.mean()) if steps else None if is_lossy else 0.0
@@ -147,7 +162,7 @@ def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: boo
         _clipped(pixels),
         is_recompressed,
         grey[::apart, ::apart].ravel(),
-        _middle(grey),
+        ComparedPart.of(pixels, grey, own),
     )
 
 
@@ -169,17 +184,6 @@ def _earlier_steps(grey: npt.NDArray[np.uint8], own: npt.NDArray[np.float64]) ->
 def _has_colour(pixels: Pixels) -> bool:
     red, green, blue = cv2.split(pixels)
     return any(cv2.mean(cv2.absdiff(green, other))[0] > _GREY for other in (red, blue))
-
-
-def _middle(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    (top, left), (high, wide) = _place_of_middle(*grey.shape)
-    return grey[top : top + high, left : left + wide].copy()
-
-
-def _place_of_middle(height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return (first row and column, height and width) of :attr:`Fidelity.middle`, on the grid of the blocks."""
-    size = (min(height, _WINDOW) // 8 * 8, min(width, _WINDOW) // 8 * 8)
-    return ((height - size[0]) // 16 * 8, (width - size[1]) // 16 * 8), size
 
 
 def stand(copies: Sequence[Fidelity]) -> list[Standing]:
@@ -214,11 +218,41 @@ def stand(copies: Sequence[Fidelity]) -> list[Standing]:
             number: Standing(detail, *each)
             for number, each in zip(
                 members,
-                zip(altered, distance, surplus, sources, _closest(difference), derived, strict=True),
+                zip(altered, distance, surplus, sources, _closest(difference), derived, repeat(None), strict=False),
                 strict=True,
             )
         }
-    return [standings[number] for number in range(len(copies))]
+    return _derived([standings[number] for number in range(len(copies))], copies)
+
+
+def _derived(standings: Sequence[Standing], copies: Sequence[Fidelity]) -> list[Standing]:
+    """Return the standings with what the comparison of each two images shows, unless there are many."""
+    first: dict[int, int] = {}  # equal files have one measure
+    number = [first.setdefault(id(each), len(first)) for each in copies]
+    distinct = [copies[number.index(each)] for each in range(len(first))]
+    if not 0 < len(distinct) <= _MOST_PAIRED:
+        return list(standings)
+    shown, possible = made_from([each.sample for each in distinct])
+    for one, other in permutations(range(len(distinct)), 2):
+        shown[one, other] |= _is_decoded(distinct[one], distinct[other])
+    for middle in range(len(distinct)):
+        shown |= shown[:, middle, None] & shown[middle]
+    shown &= ~shown.T
+    same = np.array([[_is_same(one, other) for other in distinct] for one in distinct], dtype=np.bool_)
+    unsettled = ~shown.T & ~same
+    has_source = (unsettled & possible).any(axis=1)
+    doubt = np.where(has_source, Doubt.SOURCE, np.where(unsettled.any(axis=1), Doubt.UNRELATED, Doubt.NONE))
+    return [
+        replace(standing, is_derived=bool(shown[each].any()), doubt=Doubt(int(doubt[each])))
+        for standing, each in zip(standings, number, strict=True)
+    ]
+
+
+def _is_same(image: Fidelity, other: Fidelity) -> bool:
+    """Return whether two images have equal pixels, as far as they are compared."""
+    return (image.width, image.height, image.has_colour) == (other.width, other.height, other.has_colour) and all(
+        np.array_equal(*each) for each in ((image.luminance, other.luminance), (image.sample.grey, other.sample.grey))
+    )
 
 
 def _differences(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
@@ -238,16 +272,22 @@ def _closest(difference: npt.NDArray[np.float64]) -> list[float | None]:
 
 def _is_saved_again(image: Fidelity, other: Fidelity) -> bool:
     """Return whether an image was made from another one of its size by saving it with finer steps or without a loss."""
-    if other.is_coded and not image.is_coded and len(image.luminance):
-        apart = np.subtract(image.luminance, other.luminance, dtype=np.float32)
-        if float(np.mean(apart**2)) <= _EQUAL:  # decoded pixels; compression would have changed others
-            return True
+    if _is_decoded(image, other):
+        return True
     if not len(image.coefficients) or other.steps.mean() < _FINER * image.steps.mean():
         return False
     # Steps that are only a little coarser explain the differences in both directions, so their traces are needed, too.
     if other.steps.mean() < _FINER * (image.steps.mean() + 2 * _ROUNDED) and not image.is_recompressed:
         return False
     return _unexplained(image, other) <= _UNEXPLAINED
+
+
+def _is_decoded(image: Fidelity, other: Fidelity) -> bool:
+    """Return whether an image without a loss has the pixels of a compressed one, which compression would change."""
+    if (image.width, image.height) != (other.width, other.height) or image.is_coded or not other.is_coded:
+        return False
+    apart = np.subtract(image.luminance, other.luminance, dtype=np.float32)
+    return bool(len(apart)) and float(np.mean(apart**2)) <= _EQUAL
 
 
 def _count_copies(image: Fidelity, of_size: Sequence[Fidelity]) -> int:
@@ -275,10 +315,11 @@ def _is_explained(images: Sequence[Fidelity], smaller: Sequence[Fidelity]) -> bo
 
 def _could_be_enlarged(image: Fidelity, smaller: Fidelity) -> bool:
     """Return whether an image differs from a smaller one, enlarged, by no more than its quantisation makes."""
-    if (smaller.width * smaller.height) > _SMALLER**2 * image.width * image.height or not image.middle.size:
+    if (smaller.width * smaller.height) > _SMALLER**2 * image.width * image.height or not image.sample.grey.size:
         return False
-    (top, left), (high, wide) = _place_of_middle(image.height, image.width)
-    (its_top, its_left), its_size = _place_of_middle(smaller.height, smaller.width)
+    part, its_part = image.sample, smaller.sample
+    top, left, (high, wide), its_size = part.top, part.left, part.grey.shape, its_part.grey.shape
+    its_top, its_left = its_part.top, its_part.left
     x, y = smaller.width / image.width, smaller.height / image.height
     # Centres of pixels of the image, in pixels of the middle of the smaller one.
     places = np.array([[x, 0, (left + 0.5) * x - 0.5 - its_left], [0, y, (top + 0.5) * y - 0.5 - its_top]])
@@ -289,11 +330,11 @@ def _could_be_enlarged(image: Fidelity, smaller: Fidelity) -> bool:
     if not wide * high or (places[:, 2] < -1).any():
         return False
     enlarged = cv2.warpAffine(
-        smaller.middle.astype(np.float32), places, (wide, high),
+        smaller.sample.grey.astype(np.float32), places, (wide, high),
         flags=cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP, borderMode=cv2.BORDER_REPLICATE,
     )  # fmt: skip
-    difference = np.abs(_transforms(image.middle[:high, :wide] - enlarged))
-    typical = np.array([_TYPICAL[place] for place in _PLACES])
+    difference = np.abs(_transforms(image.sample.grey[:high, :wide] - enlarged))
+    typical = np.array([_TYPICAL[place] for place in PLACES])
     unexplained = difference > np.maximum(_TYPICAL * (image.steps / typical).mean(), 1) / 2 + _ROUNDED
     return float(unexplained[:, :_FEW_STEPS, :_FEW_STEPS].mean()) <= _NOT_FROM_SMALLER
 
@@ -368,7 +409,7 @@ def found_steps(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
 def _coefficients(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     """Return cosine coefficients of :func:`_some_blocks` at some frequencies: float32, shape (blocks, 8)."""
     transforms = _transforms(grey)
-    return np.stack([transforms[:, row, column] for row, column in _PLACES], axis=1)
+    return np.stack([transforms[:, row, column] for row, column in PLACES], axis=1)
 
 
 def _some_blocks(pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -17,7 +17,17 @@ from framedex.browse.equal_files import exact_key, read_files
 from framedex.browse.explore import file_name
 from framedex.browse.frame_groups import groups_within_videos
 from framedex.browse.issues import check_limit
-from framedex.browse.preferences import BY_PEOPLE, DENSEST, OLDEST, PREFERENCES, Columns, Preference, measured, reason
+from framedex.browse.preferences import (
+    BY_PEOPLE,
+    DENSEST,
+    OLDEST,
+    PREFERENCES,
+    Columns,
+    Preference,
+    is_sure,
+    measured,
+    reason,
+)
 from framedex.core.arrays import RowIds
 from framedex.core.ids import Kind, content_group_id, group_id
 from framedex.errors import InvalidInput
@@ -266,6 +276,7 @@ class _Members:
         *done* is what was done to copies, by (id of the copy, id of the original).
         """
         decision = self.best(preferences)
+        sure = is_sure(decision, preferences, self.columns).tolist()
         partners = self._partners(done)
         parts = zip(
             ids,
@@ -284,7 +295,8 @@ class _Members:
                 file_names=[file_name(path) for path in self.paths[start:end]],
                 paths=self.paths[start:end],
                 keep=self.media_ids[best],
-                keep_reason=reason(decision, number, end - start, preferences, self.columns),
+                keep_reason=reason(decision, number, end - start, preferences, self.columns, is_sure=sure[number]),
+                is_sure=sure[number],
                 confidence=lowest,
                 reasons=[self._reason(member, best, done, partners) for member in range(start, end)],
             )

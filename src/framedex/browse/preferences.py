@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import IntEnum
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.analysis.fidelity import Doubt
 from framedex.analysis.keeping import BestMembers, Criterion, LastCriterion, Values
 from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 
@@ -23,6 +26,17 @@ def measured(column: pa.ChunkedArray) -> Values:
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
+class Evidence(IntEnum):
+    """The strength of a criterion that decides which member is the original."""
+
+    WEAK = 0
+    """It shows nothing where the comparison of each two members does not."""
+    DETAIL = 1
+    """It shows the original, unless that could have been made from another member."""
+    FACT = 2
+    """It shows what the others cannot have or what people decided."""
+
+
 @dataclass(frozen=True)
 class Preference:
     """One ranking criterion for choosing the duplicate to keep, with its explanation.
@@ -34,6 +48,7 @@ class Preference:
         absolute: the same in the unit of the values.
         values: returns the values of all members, higher is better, NaN if unknown.
         text: returns the value of the first member as text that differs from that of the second.
+        evidence: its strength.
     """
 
     wins: str
@@ -42,6 +57,7 @@ class Preference:
     absolute: float
     values: Callable[[Columns], Values]
     text: Callable[[Columns, int, int], str]
+    evidence: Evidence = Evidence.WEAK
 
     def criterion(self, columns: Columns) -> Criterion:
         """Return the criterion evaluated on the members' measures."""
@@ -132,19 +148,24 @@ def _least_compressed(doublings: float) -> Preference:
 # the quantisation step of quality 40 is three times that of quality 80.
 _OF_COMPARISON = (
     Preference(
+        "is the source", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
+        _flag("the others were made from it or from another copy"), Evidence.FACT,
+    ),
+    Preference(
         "has the most detail", "megapixels of detail against at most {}", 0.35, 0.0, _value("keep_detail"),
-        _quantity("keep_detail", 1e-6),
+        _quantity("keep_detail", 1e-6), Evidence.DETAIL,
     ),
     Preference(
         "is not blurred", "of sharpness against at most {}", 0.0, 0.17, _value("keep_sharpness"),
-        _quantity("keep_sharpness"),
+        _quantity("keep_sharpness"), Evidence.DETAIL,
     ),
     Preference(
         "is not cropped", "", 0.0, 0.0, lambda columns: -columns["keep_cropped"],
-        _flag("the others are parts of another copy"),
+        _flag("the others are parts of another copy"), Evidence.FACT,
     ),
     Preference(
         "has colours", "", 0.0, 0.0, lambda columns: np.sign(columns["keep_colour"]), _flag("the others are grey"),
+        Evidence.FACT,
     ),
     Preference(
         "has the fewest added pixels", "megapixels against at least {}", 0.0, 1000.0,
@@ -152,29 +173,25 @@ _OF_COMPARISON = (
     ),
     Preference(
         "could be the source of the most copies", "of its size against at most {}", 0.0, 1.0, _value("keep_sources"),
-        lambda columns, member, _other: f"{columns['keep_sources'].item(member):.0f}",
+        lambda columns, member, _other: f"{columns['keep_sources'].item(member):.0f}", Evidence.DETAIL,
     ),
     Preference(
         "is the least altered", "from the other copies, against at least {}", 0.15, 0.5,
-        lambda columns: -columns["keep_altered"], _quantity("keep_altered"),
-    ),
-    Preference(
-        "was saved first", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
-        _flag("the others were made by saving a copy again"),
+        lambda columns: -columns["keep_altered"], _quantity("keep_altered"), Evidence.DETAIL,
     ),
     _least_compressed(1.6),
     Preference(
         "is the nearest to another copy", "against at least {}", 0.1, 0.02,
-        lambda columns: -columns["keep_closest"], _quantity("keep_closest"),
+        lambda columns: -columns["keep_closest"], _quantity("keep_closest"), Evidence.DETAIL,
     ),
     Preference(
         "has the most colour detail", "of that of brightness against at most {}", 0.0, 0.1,
-        _value("keep_colour"), _quantity("keep_colour"),
+        _value("keep_colour"), _quantity("keep_colour"), Evidence.FACT,
     ),
-    Preference("has metadata", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none")),
+    Preference("has metadata", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none"), Evidence.FACT),
     Preference(
         "is the nearest to the other copies", "against at least {}", 0.005, 0.02,
-        lambda columns: -columns["keep_distance"], _quantity("keep_distance"),
+        lambda columns: -columns["keep_distance"], _quantity("keep_distance"), Evidence.DETAIL,
     ),
     Preference(
         "was compressed only once", "", 0.0, 0.0, lambda columns: -columns["keep_recompressed"],
@@ -185,15 +202,22 @@ BY_PEOPLE = (
     Preference(
         "was chosen by a person", "", 0.0, 0.0,
         lambda columns: (columns[KEEPER] == KeeperMark.CHOSEN).astype(np.float64), _flag("the others were not"),
+        Evidence.FACT,
     ),
     Preference(
         "is not in the basket", "", 0.0, 0.0,
-        lambda columns: -(columns[IN_BASKET] > 0).astype(np.float64), _flag("the others are in it"),
+        lambda columns: -(columns[IN_BASKET] > 0).astype(np.float64), _flag("the others are in it"), Evidence.FACT,
     ),
 )  # fmt: skip
 """Criteria that come before all others: what people decided."""
 INTACT = Preference(
-    "is intact", "", 0.0, 0.0, lambda columns: -columns["damage"], _flag("the data of the others is damaged")
+    "is intact",
+    "",
+    0.0,
+    0.0,
+    lambda columns: -columns["damage"],
+    _flag("the data of the others is damaged"),
+    Evidence.FACT,
 )
 PREFERENCES = (
     INTACT,
@@ -210,7 +234,15 @@ PREFERENCES = (
 """
 
 
-def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[Preference], columns: Columns) -> str:
+def reason(
+    decision: BestMembers,
+    group: int,
+    size: int,
+    preferences: Sequence[Preference],
+    columns: Columns,
+    *,
+    is_sure: bool = True,
+) -> str:
     """Return the sentence that says why the best member of a group was chosen.
 
     It names the criterion that left one member, with its values, and among how many members it decided if others had
@@ -222,14 +254,45 @@ def reason(decision: BestMembers, group: int, size: int, preferences: Sequence[P
         size: number of its members.
         preferences: the applied criteria.
         columns: the measures of all members.
+        is_sure: whether the member is shown to be the original; else the sentence says that it is not.
     """
     best, remaining = int(decision.best[group]), size
+    last = LastCriterion(decision.last[group])
+    predicate, compared, values = LAST_WINS[last], int(decision.compared[group]), ""
     for index, preference in enumerate(preferences):
-        compared, remaining = remaining, int(decision.left[group, index])
-        if remaining == 1 < compared:
-            values = _compared(preference, columns, best, int(decision.rival[group, index]))
-            return f"{sentence(preference.wins, compared, size)}: {values}."
-    return f"{sentence(LAST_WINS[LastCriterion(decision.last[group])], int(decision.compared[group]), size)}."
+        before, remaining = remaining, int(decision.left[group, index])
+        if remaining == 1 < before:
+            predicate, compared = preference.wins, before
+            values = f": {_compared(preference, columns, best, int(decision.rival[group, index]))}"
+            break
+    text = sentence(predicate, compared, size)
+    return f"{text if is_sure else f'{NOT_SURE}, but {text[0].lower()}{text[1:]}'}{values}."
+
+
+NOT_SURE = "Not sure which is the original"
+
+
+def is_sure(decision: BestMembers, preferences: Sequence[Preference], columns: Columns) -> npt.NDArray[np.bool_]:
+    """Return whether the best member of each group is shown to be the original: bool, shape (G,).
+
+    Members that were not compared at full size have no original, so any decision is as good.
+
+    Args:
+        decision: the best members and the decisions of the criteria.
+        preferences: the applied criteria.
+        columns: the measures of all members.
+    """
+    evidence = np.array([*(each.evidence for each in preferences), Evidence.WEAK])
+    decides = np.concatenate([decision.left == 1, np.ones((len(decision.best), 1), np.bool_)], axis=1).argmax(axis=1)
+    evidence = np.where(decision.last == LastCriterion.NAME, Evidence.FACT, evidence[decides])
+    if "keep_doubt" not in columns:  # equal files
+        return np.ones(len(decision.best), np.bool_)
+    doubt = columns["keep_doubt"][decision.best]
+    least = np.where(doubt == Doubt.SOURCE, Evidence.FACT, Evidence.DETAIL)
+    is_part = columns["keep_cropped"][decision.best] > 0  # of one that has less detail, but shows more
+    was_compared = ~np.isnan(columns["keep_detail"][decision.best])
+    shown = ((doubt == Doubt.NONE) | (evidence >= least)) & ~is_part
+    return np.asarray(~was_compared | shown | (evidence == Evidence.FACT))
 
 
 FIRST = "is the first in order"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from framedex.analysis.keeping import LastCriterion, MemberFiles, best_members
 from framedex.browse.duplicates import check_similarity
 from framedex.browse.equal_files import exact_key, read_files
-from framedex.browse.preferences import LARGEST, LAST_WINS, OLDEST, PREFERENCES, Preference, measured
+from framedex.browse.preferences import LARGEST, LAST_WINS, OLDEST, PREFERENCES, Preference, is_sure, measured
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.checks import check_flag, check_fraction
 from framedex.core.counts import counted
@@ -59,21 +59,26 @@ class CleanupRequest:
         issues: the minimum confidence by issue type.
         keep: the rule for the member of a duplicate group to keep.
         basket: whether the media in the basket are removed, too.
+        unsure: whether duplicates are removed where it is not sure which one is the original, too.
     """
 
     duplicates: float | str | None
     issues: Mapping[str, float]
     keep: KeepRule
     basket: bool = False
+    unsure: bool = False
 
     @classmethod
-    def parse(cls, duplicates: Any, issues: Any, keep: Any, basket: Any = False) -> "CleanupRequest":
+    def parse(
+        cls, duplicates: Any, issues: Any, keep: Any, basket: Any = False, unsure: Any = False
+    ) -> "CleanupRequest":
         """Return the request of the arguments of :meth:`framedex.Dataset.plan_cleanup`.
 
         Raises:
             InvalidInput: an argument cannot be used, or nothing is named that could be removed.
         """
         check_flag("basket", basket)
+        check_flag("unsure", unsure)
         min_confidences = _min_confidences(issues)
         if duplicates is None and not min_confidences and not basket:
             raise InvalidInput(
@@ -84,7 +89,7 @@ class CleanupRequest:
             raise InvalidInput(f"keep must be one of {', '.join(KeepRule)}, not {keep!r}")
         if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
             check_similarity("duplicates (if not 'exact')", duplicates)
-        return cls(duplicates, min_confidences, KeepRule(keep), basket)
+        return cls(duplicates, min_confidences, KeepRule(keep), basket, unsure)
 
     @property
     def preferences(self) -> tuple[Preference, ...]:
@@ -232,6 +237,7 @@ class CleanupDecision:
         cohesion: float64, shape (N,): the minimum over the group's members of the similarity to the nearest image.
         reasons: texts with the criterion that decided which member is kept.
         reason: int64, shape (N,): the number of the text of a kept row; -1 for other rows.
+        n_unsure: the number of groups that lose no duplicates, because it is not sure which member is the original.
     """
 
     named: Mask
@@ -245,6 +251,7 @@ class CleanupDecision:
     cohesion: Values
     reasons: pa.Array
     reason: Numbers
+    n_unsure: int
 
 
 def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision:
@@ -252,7 +259,8 @@ def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision
 
     Rows with an issue and, if requested, those in the basket are removed. Each group keeps one row: one that a person
     chose; else one without an issue; of these, or if there is none of all, one that is not in the basket. Further rows
-    that a person chose stay, too.
+    that a person chose stay, too. Groups of which it is not sure which row is the original lose no duplicates, unless
+    the request names them.
     """
     count = len(rows.row_ids)
     has_issue: Mask = np.any(~np.isnan(rows.confidence), axis=1)
@@ -260,7 +268,8 @@ def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision
     named = has_issue | in_basket if request.basket else has_issue
     grouped = np.flatnonzero(rows.key >= 0)
     _, group, sizes = np.unique(rows.key[grouped], return_inverse=True, return_counts=True)
-    best, reasons, codes = best_of_groups(grouped, group, len(sizes), rows, request)
+    best, reasons, codes, sure = best_of_groups(grouped, group, len(sizes), rows, request)
+    sure |= request.unsure
     kept = np.zeros(count, dtype=bool)
     kept[best] = True
     kept_index, members, sound, unwanted = (np.full(count, value, dtype=np.int64) for value in (_NONE, 0, 0, 0))
@@ -275,15 +284,24 @@ def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision
     cohesion[grouped] = minimum[group]
     reason = np.full(count, _NONE, dtype=np.int64)
     reason[best] = codes
-    removed = (named | (rows.key >= 0)) & ~kept & ~is_chosen
+    is_copy = np.zeros(count, dtype=bool)
+    is_copy[grouped] = sure[group]
+    removed = (named | is_copy) & ~kept & ~is_chosen
+    loses = np.zeros(len(sizes), dtype=bool)
+    loses[group[~(named | kept | is_chosen)[grouped]]] = True
     exact = np.full(count, is_exact)
-    return CleanupDecision(named, removed, kept, kept_index, members, sound, unwanted, exact, cohesion, reasons, reason)
+    return CleanupDecision(
+        named, removed, kept, kept_index, members, sound, unwanted, exact, cohesion, reasons, reason,
+        int(np.count_nonzero(loses & ~sure)),
+    )  # fmt: skip
 
 
 def best_of_groups(
     index: Numbers, group: Numbers, n_groups: int, rows: CandidateRows, request: CleanupRequest
-) -> tuple[Numbers, pa.Array, Numbers]:
-    """Return the row to keep of each of G groups, the texts of the reasons, and the number of each group's reason.
+) -> tuple[Numbers, pa.Array, Numbers, Mask]:
+    """Return the row to keep of each of G groups, the texts of the reasons, the number of each group's reason.
+
+    And whether each of these rows is shown to be the original: bool, shape (G,).
 
     Args:
         index: int64, shape (M,): the indices of the members among the candidate rows, ascending.
@@ -305,7 +323,7 @@ def best_of_groups(
 
 def _best(
     candidates: Numbers, sizes: Numbers, rows: CandidateRows, request: CleanupRequest
-) -> tuple[Numbers, pa.Array, Numbers]:
+) -> tuple[Numbers, pa.Array, Numbers, Mask]:
     """Return the best candidate of each group; see :func:`best_of_groups`.
 
     Args:
@@ -318,7 +336,7 @@ def _best(
     last = len(preferences) + 1
     if not preferences or not len(sizes):
         best, decided = candidates[np.cumsum(sizes) - sizes], np.where(sizes > 1, last, 0)
-        return best, *_reason_texts(preferences, decided * 2)
+        return best, *_reason_texts(preferences, decided * 2), np.ones(len(sizes), dtype=bool)
     columns = {name: values[candidates] for name, values in rows.columns.items()}
     result = best_members(
         sizes,
@@ -331,7 +349,9 @@ def _best(
     decided = np.where(decides.any(axis=1), decides.argmax(axis=1) + 1, 0)
     compared = np.take_along_axis(before, np.maximum(decided - 1, 0)[:, None], axis=1)[:, 0]
     decided += np.where(decided == last, result.last, 0)
-    return candidates[result.best], *_reason_texts(preferences, decided * 2 + (compared < sizes))
+    # A rule that a person named needs no evidence.
+    sure = is_sure(result, preferences, columns) if preferences == PREFERENCES else np.ones(len(sizes), dtype=bool)
+    return candidates[result.best], *_reason_texts(preferences, decided * 2 + (compared < sizes)), sure
 
 
 def _reason_texts(preferences: Sequence[Preference], codes: Numbers) -> tuple[pa.Array, Numbers]:

@@ -135,7 +135,7 @@ class _Groups:
         removed, kept = decision.removed.copy(), decision.kept.copy()
         leaves = np.flatnonzero(loses_all[self.code] & ~self.is_missing)
         groups, group = np.unique(self.code[leaves], return_inverse=True)
-        best, reasons, codes = best_of_groups(self.index[leaves], group, len(groups), rows, request)
+        best, reasons, codes, _ = best_of_groups(self.index[leaves], group, len(groups), rows, request)
         removed[best], kept[best] = False, True
         best_of = np.full(n_groups, _NONE, dtype=np.int64)
         best_of[groups] = best

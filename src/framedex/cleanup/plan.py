@@ -48,10 +48,11 @@ def plan_cleanup(
     issues: Any,
     keep: Any,
     basket: Any,
+    unsure: Any,
     where: Sequence[Any] | None,
 ) -> "CleanupPlan":
     """Return a clean-up plan; see :meth:`framedex.Dataset.plan_cleanup`."""
-    request, filters = CleanupRequest.parse(duplicates, issues, keep, basket), parse(where)
+    request, filters = CleanupRequest.parse(duplicates, issues, keep, basket, unsure), parse(where)
     if request.basket:
         check_basket(context, dataset_id)
     with context.catalog.read() as connection:
@@ -142,6 +143,7 @@ class CleanupPlan:
             sizes={each["issue_type"]: each["size_bytes_sum"] or 0 for each in by_reason},
             warnings=len(removed) - removed["warning"].null_count,
             protected=pc.count(self._plan.rows["protected"]).as_py(),
+            unsure=self._plan.n_unsure,
         )
 
     @property
@@ -159,7 +161,10 @@ class CleanupPlan:
         warned = f"; {summary.warnings:,} with labels that what stays lacks" if summary.warnings else ""
         stays = "stays as chosen or last copy" if summary.protected == 1 else "stay as chosen or last copies"
         protected = f"; {summary.protected:,} {stays}" if summary.protected else ""
-        return f"{removed}{size}; {summary.kept:,} kept in their place{protected}{warned}"
+        unsure = (
+            f"; {counted(summary.unsure, 'groups')} left out, as the original is not sure" if summary.unsure else ""
+        )
+        return f"{removed}{size}; {summary.kept:,} kept in their place{protected}{warned}{unsure}"
 
     def without(self, selection: str | Sequence[str]) -> "CleanupPlan":
         """Return the plan that leaves some of the media to remove in the dataset; all else stays as it is.

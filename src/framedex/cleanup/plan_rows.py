@@ -50,12 +50,14 @@ class PlanRows:
         row_ids: uint64, ascending: the ids of these rows.
         losses: the removed rows that have copies.
         emptied: uint64: the ids of rows that stay and leave the basket.
+        n_unsure: the number of duplicate groups that are left out, because it is not sure which one is the original.
     """
 
     rows: pa.Table
     row_ids: RowIds
     losses: Losses
     emptied: RowIds
+    n_unsure: int
 
     @property
     def removed(self) -> RowIds:
@@ -111,6 +113,7 @@ def plan_rows(media: Media, condition: Condition, request: CleanupRequest) -> Pl
         candidates.row_ids[indices],
         losses,
         candidates.row_ids[stays if request.basket else stays[:0]],
+        decided.n_unsure,
     )
 
 

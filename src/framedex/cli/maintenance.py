@@ -43,6 +43,9 @@ def cleanup(
     ] = None,
     keep: Annotated[str, typer.Option(help="Image of a group to keep: best, first, oldest or largest.")] = "best",
     basket: Annotated[bool, typer.Option("--basket", help="Remove what is in the basket, too.")] = False,
+    unsure: Annotated[
+        bool, typer.Option("--unsure", help="Remove copies also where it is not sure which image is the original.")
+    ] = False,
     without: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Id of an image to take out of the plan. Repeatable.")
     ] = None,
@@ -68,6 +71,7 @@ def cleanup(
             issues=dict(map(_issue_limit, issue or [])),
             keep=keep,
             basket=basket,
+            unsure=unsure,
             where=parse_vql(vql),
         )
         plan = plan.without(without) if without else plan

@@ -273,6 +273,7 @@ class ClientEdits:
         issues: Sequence[str] | Mapping[str, float] = (),
         keep: str = "best",
         basket: bool = False,
+        unsure: bool = False,
         where: Sequence[Any] | None = None,
     ) -> "ClientPlan":
         """Return a plan of media to remove; see :meth:`framedex.Dataset.plan_cleanup`."""
@@ -281,6 +282,7 @@ class ClientEdits:
             "issues": dict(issues) if isinstance(issues, Mapping) else list(issues),
             "keep": keep,
             "basket": basket,
+            "unsure": unsure,
             "where": None if where is None else to_json(parse(where)),
         }
         body = self._connection.json(calls.PLAN_CLEANUP, body=rules, dataset_id=self.id)

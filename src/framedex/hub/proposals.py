@@ -17,10 +17,12 @@ class ProposedCopies:
     Attributes:
         media_ids: their ids, each once, in the order of the groups.
         n_groups: the number of groups that they are of.
+        n_unsure: the number of open groups that are left out, because it is not sure which member is the original.
     """
 
     media_ids: list[str]
     n_groups: int
+    n_unsure: int
 
 
 def is_open(group: DuplicateGroup, basket: Set[str]) -> bool:
@@ -51,7 +53,8 @@ def groups_by_state(
 def proposed_copies(dataset: Dataset, similarity: float, confidence: float = 0.0) -> ProposedCopies:
     """Return what accepting the proposals of all open groups would put into the basket.
 
-    Of each group the member to keep stays, and what people chose to keep.
+    Of each group the member to keep stays, and what people chose to keep. Groups of which it is not sure which member
+    is the original are left to people.
 
     Args:
         dataset: the dataset.
@@ -64,11 +67,14 @@ def proposed_copies(dataset: Dataset, similarity: float, confidence: float = 0.0
     check_fraction("confidence", confidence)
     basket, chosen = set(dataset.basket.media_ids()), set(dataset.kept_ids())
     ids: dict[str, None] = {}
-    n_groups = 0
+    n_groups = n_unsure = 0
     for group in dataset.duplicates(similarity):
         if group.confidence >= confidence and is_open(group, basket):
             stays = chosen | {group.keep}
             going = [each for each in group.media_ids if each not in stays and each not in basket]
+            if not group.is_sure:
+                n_unsure += bool(going)
+                continue
             n_groups += bool(going)
             ids.update(dict.fromkeys(going))
-    return ProposedCopies(list(ids), n_groups)
+    return ProposedCopies(list(ids), n_groups, n_unsure)

@@ -14,7 +14,8 @@ class CleanupSummary(Record):
     ``basket`` or ``duplicates``, and ``sizes`` the size of their files. Each media item is counted once. ``warnings``
     counts the removed media with labels, or boxes of classes, that the image to keep of their group lacks.
     ``protected`` counts media that stay although the plan might remove them, because a person chose them, or because
-    none of their copies would stay.
+    none of their copies would stay. ``unsure`` counts the duplicate groups that the plan leaves out, because it is not
+    sure which of their members is the original.
     """
 
     removed: int
@@ -24,6 +25,7 @@ class CleanupSummary(Record):
     sizes: dict[str, int] = Field(default_factory=dict)
     warnings: int = 0
     protected: int = 0
+    unsure: int = 0
 
 
 class CleanupResult(Record):

@@ -17,15 +17,19 @@ class DuplicateGroup(Record):
     parts. Groups of equal files have the same fields; their threshold, similarity and confidence are 1.
 
     ``keep`` is the id of the member that is best to keep, and ``keep_reason`` says why in one sentence: it names the
-    criterion that decided, and among how many, if others had left out some. The criteria, in order: intact, the most
-    detail (enlargement, borders and other images beside it do not count), not blurred, not cropped, in colour, the
-    fewest added pixels, the source of the most copies, the least difference from the other copies, saved first, the
-    finest quantisation, the nearest to another copy, the most colour detail, metadata, the nearest to the other copies,
-    one compression only; then the most pixels, the highest acutance, the most bytes per pixel, the oldest time of the
+    criterion that decided, and among how many, if others had left out some. The criteria, in order: intact, the source
+    (others were made from it by turning, resizing, another exposure or saving again), the most detail (enlargement,
+    borders and other images beside it do not count), not blurred, not cropped, in colour, the fewest added pixels, the
+    source of the most copies, the least difference from the other copies, the finest quantisation, the nearest to
+    another copy, the most colour detail, metadata, the nearest to the other copies, one compression only; then the most
+    pixels, the highest acutance, the most bytes per pixel, the oldest time of the
     last change (UTC), the first in the order of ingestion. Of files that are equal to that one, the one with the
     shortest name is kept, then the first. Each criterion keeps all members that are as good as the best one: within a
     third of the detail, 1 % of the pixels, 0.02 of acutance, 2 % of the bytes per pixel, and 2 s. Unknown values lose
     to known ones. In a filtered group, ``keep`` is the best of the members that the filter leaves.
+    ``is_sure`` says whether the comparison of the members shows that this one is the original: all others were made
+    from it, or have what only a copy has, and it was made from none of them. Groups that were not compared, and equal
+    files, have no original, so any member will do.
     ``confidence``, in [0, 1], is the lowest similarity of a member to the image most similar to it.
 
     ``reasons`` says of each member how it is a copy of the one to keep: same file, same pixels, resized, recompressed
@@ -40,6 +44,7 @@ class DuplicateGroup(Record):
     paths: list[str]
     keep: str
     keep_reason: str
+    is_sure: bool = True
     confidence: float
     reasons: list[str] = Field(default_factory=list)
 

@@ -194,9 +194,13 @@ class CopiesRequest(BaseModel):
 
 
 class ProposedCopiesInfo(ResultsInfo):
-    """The copies that are proposed for removal, as results, with the number of groups and the bytes of files."""
+    """The copies that are proposed for removal, as results, with the number of groups and the bytes of files.
+
+    ``unsure`` is the number of groups that are left out, because it is not sure which member is the original.
+    """
 
     groups: int
+    unsure: int
     size_bytes: int
 
 
@@ -215,6 +219,7 @@ class CleanupRules(BaseModel):
     issues: list[str] | dict[str, float] = []
     keep: str = "best"
     basket: bool = False
+    unsure: bool = False
     where: list[Any] | None = None
 
 

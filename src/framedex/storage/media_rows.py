@@ -166,7 +166,7 @@ def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema
 STANDING = (
     "keep_detail", "keep_surplus", "keep_altered", "keep_step", "keep_colour", "keep_metadata", "keep_derived",
     "keep_recompressed", "keep_distance", "keep_sources", "keep_sharpness",
-    "keep_closest", "keep_cropped",
+    "keep_closest", "keep_cropped", "keep_doubt",
 )  # fmt: skip
 """Columns of members of near-duplicate groups that decide which one is the original; null for other rows.
 

@@ -686,13 +686,15 @@ class Dataset(
         issues: Sequence[str] | Mapping[str, float] = (),
         keep: str = "best",
         basket: bool = False,
+        unsure: bool = False,
         where: Sequence[Any] | None = None,
     ) -> CleanupPlan:
         """Return a plan of media to remove, for review (:meth:`CleanupPlan.page`) and execution (``plan.apply()``).
 
         Media with one of the issues are removed, and with *basket* those in the basket. Each group of duplicates keeps
         one member, the best one without these issues and outside the basket. Decisions of people come first: media of
-        :meth:`keep` stay, and :meth:`not_duplicates` are no group.
+        :meth:`keep` stay, and :meth:`not_duplicates` are no group. Groups of which it is not sure which member is the
+        original (``is_sure`` of :meth:`duplicates`) lose none: the summary counts them.
 
         No plan removes the last copy of an image. Where the rules and the basket name all members of a group (of
         near-duplicates at the lowest similarity, or of equal files), the best member stays. What stays in place of
@@ -707,6 +709,7 @@ class Dataset(
                 ingestion; the ``oldest`` file; the ``largest`` image. Of equal files of one age, the one with the
                 shortest name stays, unless the rule is ``first``.
             basket: whether the media in the basket are removed, too.
+            unsure: whether duplicates are removed where it is not sure which one is the original, too.
             where: a VQL filter: only media that pass it are removed, or kept in place of others.
 
         Raises:
@@ -721,7 +724,14 @@ class Dataset(
             '3 media to remove: 1 dark, 2 duplicates; ... KB of files; 2 kept in their place'
         """
         return plan_cleanup(
-            self._context, self.id, duplicates=duplicates, issues=issues, keep=keep, basket=basket, where=where
+            self._context,
+            self.id,
+            duplicates=duplicates,
+            issues=issues,
+            keep=keep,
+            basket=basket,
+            unsure=unsure,
+            where=where,
         )
 
     def embeddings(self) -> tuple[list[str], npt.NDArray[np.float32]]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.fidelity import Fidelity, measure_fidelity, stand
+from framedex.analysis.fidelity import Doubt, Fidelity, measure_fidelity, stand
+from framedex.core.arrays import Pixels
 from framedex.core.progress import Progress
 from framedex.errors import Unavailable
 from framedex.executors import open_executor
@@ -21,6 +22,7 @@ from framedex.jobs.index.columns import Columns, read_columns
 from framedex.jobs.index.copies import LITTLE
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decoded_image import DecodedImage
+from framedex.media.jpeg import Traits
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
 from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES, STANDING
@@ -115,6 +117,7 @@ class Comparison:
             if width and height and all(_is_there(media.file_of(rows[each])) for each in same):
                 del equal[number]
                 columns[STANDING[0]][same] = width * height
+                columns["keep_doubt"][same] = Doubt.NONE
         unread = self._compare_files(media, rows, equal, groups, shown, columns, progress)
         if unread:  # other files with the same content may still be there
             alone = {number: [number] for number in members.tolist() if int(groups[number]) in unread}
@@ -226,40 +229,73 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class _Member:
+class GroupMember:
+    """The measures of a member of a group.
+
+    Attributes:
+        fidelity: of its pixels.
+        acutance: the share of brightness steps that a blur takes away; NaN if unknown.
+        colour_share: the number of its colour values as a share of those of brightness; 0 for grey images.
+        has_metadata: whether its file has data about the image.
+    """
+
     fidelity: Fidelity
     acutance: float
     colour_share: float
     has_metadata: bool
 
+    @classmethod
+    def of(cls, pixels: Pixels, traits: Traits, acutance: float | None) -> "GroupMember":
+        """Return the measures of an image: uint8, shape (H, W, 3), RGB, at full size."""
+        fidelity = measure_fidelity(pixels, traits.steps, is_lossy=traits.is_lossy)
+        colour = traits.colour_share if fidelity.has_colour else 0.0
+        return cls(fidelity, np.nan if acutance is None else acutance, colour, traits.has_metadata)
 
-def _measured(row: Any, image: DecodedImage) -> tuple[int, _Member | None]:
-    traits = image.traits
-    fidelity = measure_fidelity(image.pixels, traits.steps, is_lossy=traits.is_lossy)
-    acutance = np.nan if row["acutance"] is None else row["acutance"]
-    colour = traits.colour_share if fidelity.has_colour else 0.0
-    return row["number"], _Member(fidelity, acutance, colour, traits.has_metadata)
+
+def _measured(row: Any, image: DecodedImage) -> tuple[int, GroupMember | None]:
+    return row["number"], GroupMember.of(image.pixels, image.traits, row["acutance"])
 
 
-def _failed(row: Any, _reason: str) -> tuple[int, _Member | None]:
+def _failed(row: Any, _reason: str) -> tuple[int, GroupMember | None]:
     return row["number"], None
 
 
-def _set_standings(columns: Columns, group: list[tuple[int, _Member | None]], shown: _Shown) -> None:
-    """Set the values of the members of a group, in place. What they show beside others counts as added pixels."""
+def _set_standings(columns: Columns, group: list[tuple[int, GroupMember | None]], shown: _Shown) -> None:
+    """Set the values of the members of a group, in place."""
     members = sorted(((number, member) for number, member in group if member is not None), key=itemgetter(0))
-    standings = stand([member.fidelity for _, member in members])
+    numbers = [number for number, _ in members]
+    shares = [shown.shares.get(number, 1.0) for number in numbers]
+    values = compare_members([member for _, member in members], shares, [number in shown.crops for number in numbers])
+    for name, of_members in values.items():
+        columns[name][numbers] = of_members
+
+
+def compare_members(
+    members: Sequence[GroupMember], shares: Sequence[float] = (), crops: Sequence[bool] = ()
+) -> dict[str, npt.NDArray[np.float32]]:
+    """Return the values of the members of a group by column: float32, shape (N,); NaN if unknown.
+
+    Args:
+        members: the N members.
+        shares: the share of each that shows another member, where it shows other content beside it, which counts as
+            added pixels; by default 1.
+        crops: whether each shows a part of another member only; by default none does.
+    """
+    shares, crops = shares or [1.0] * len(members), crops or [False] * len(members)
+    standings = stand([member.fidelity for member in members])
     # Sharpening raises the acutance above that of the original, so it counts only as far as half of the copies have it.
-    known = sorted(member.acutance for _, member in members if not np.isnan(member.acutance))
+    known = sorted(member.acutance for member in members if not np.isnan(member.acutance))
     usual = known[len(known) // 2] if known else np.nan
-    for (number, member), standing in zip(members, standings, strict=True):
-        share = shown.shares.get(number, 1.0)
+    rows = []
+    for member, standing, share, is_crop in zip(members, standings, shares, crops, strict=True):
         beside = (1 - share) * member.fidelity.width * member.fidelity.height
-        values = (
-            standing.detail * share, standing.surplus + beside, standing.altered, member.fidelity.step,
-            member.colour_share, float(member.has_metadata), float(standing.is_derived),
-            float(member.fidelity.is_recompressed), standing.distance, float(standing.sources),
-            min(member.acutance, usual), standing.closest, float(number in shown.crops),
+        rows.append(
+            (
+                standing.detail * share, standing.surplus + beside, standing.altered, member.fidelity.step,
+                member.colour_share, float(member.has_metadata), float(standing.is_derived and share == 1),
+                float(member.fidelity.is_recompressed), standing.distance, float(standing.sources),
+                min(member.acutance, usual), standing.closest, float(is_crop), standing.doubt,
+            )
         )  # fmt: skip
-        for name, value in zip(STANDING, values, strict=True):
-            columns[name][number] = np.nan if value is None else value
+    values = np.array(rows, np.float64).reshape(-1, len(STANDING)).astype(np.float32)
+    return dict(zip(STANDING, values.T, strict=True))

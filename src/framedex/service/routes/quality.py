@@ -161,7 +161,7 @@ def copies_of_open_groups(
     found = proposed_copies(dataset, body.similarity, body.confidence)
     results = service.hub.results.of_media(actor, dataset, found.media_ids)
     size_bytes = sum(filter(None, results.rows(columns=["file_size_bytes"])["file_size_bytes"].to_pylist()))
-    return ProposedCopiesInfo.of(results, groups=found.n_groups, size_bytes=size_bytes)
+    return ProposedCopiesInfo.of(results, groups=found.n_groups, unsure=found.n_unsure, size_bytes=size_bytes)
 
 
 @router.post(_DATASET + "/cleanup/plan")
@@ -171,7 +171,12 @@ def make_cleanup_plan(
 ) -> CleanupPlanInfo:
     """Return a plan of media to remove; nothing is removed before it is applied. It is kept for ten minutes."""
     plan = dataset.plan_cleanup(
-        duplicates=body.duplicates, issues=body.issues, keep=body.keep, basket=body.basket, where=body.where
+        duplicates=body.duplicates,
+        issues=body.issues,
+        keep=body.keep,
+        basket=body.basket,
+        unsure=body.unsure,
+        where=body.where,
     )
     return _kept_plan(service, actor, dataset, plan)
 

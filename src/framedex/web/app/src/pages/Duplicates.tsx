@@ -318,7 +318,7 @@ function askAcceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>): void {
     const words = found.count
       ? t.duplicates.acceptAllText(found.groups, found.count, size(found.size_bytes))
       : t.duplicates.noneToAccept;
-    return { ...found, words };
+    return { ...found, words: found.unsure ? words + t.duplicates.unsure(found.unsure) : words };
   };
   openDialog(() => (
     <AcceptAll

@@ -27,6 +27,8 @@ export const queues = {
     acceptAllTitle: "Put the copies of all groups into the basket",
     acceptAllText: (groups: number, n: number, bytes: string) =>
       `${images(n)} of ${groups.toLocaleString()} ${groups === 1 ? "group" : "groups"}, ${bytes}, would go into the basket. Nothing leaves the dataset before the clean-up.`,
+    unsure: (n: number) =>
+      ` ${n.toLocaleString()} ${n === 1 ? "group is" : "groups are"} left to you, as the original is not sure.`,
     putIntoBasket: (n: number) => `Put ${images(n)} into the basket`,
     noneToAccept: "No open group has this confidence.",
     notShown: (n: number) => `And ${images(n)} more that are not shown here.`,

@@ -1,0 +1,335 @@
+"""Tests whether an image could have been made from another one by turning, resizing, another exposure and saving."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.core.arrays import Pixels
+from framedex.core.borders import LEAST_SIDE, Box, inner_box
+
+_WINDOW = 512  # pixels a side of the part that is compared
+_THUMBNAIL = 32  # pixels a side
+_REDUCED = 128  # pixels of the longer side of an image that is searched in another one
+_PART = 0.97  # correlation of an image with the part of another one that shows the same
+_LESS = 0.98  # sides of a part at most, as a share
+_PLAIN = 4  # pixels of a reduced image by which a border may be wider than what is around a part
+_ALIKE = 0.9  # correlation of thumbnails of one image in the same orientation
+_SAME_SIZE = 2  # pixels a side by which turning without a loss changes a size, at most
+_ROUNDED = 1.5  # difference of coefficients that the rounding of pixels makes
+_LEAST_BLOCKS = 16
+_TONES, _FEWEST_TONES = 32, 4  # ranges of brightness whose means show another exposure, and how many must be known
+_OF_TONE = 64  # pixels, at least
+_STRONG, _GAIN = 2.0, 0.25  # steps of coefficients that show the contrast; natural logarithm of its greatest correction
+_BEYOND = 256 / _TONES
+_NOISE = (0.1, 0.4)  # variance of coefficients that rounding makes: in saving, and in resizing or exposing before
+_GOOD = 0.01  # share of unexplained coefficients of an image that was certainly saved from the other one
+_FITS = 0.05  # the same of one that could have been
+_WIDEST = 2.0  # spread of differences of an image that could have been saved from the other one
+_VISIBLE = 2.0  # mean step of a quantisation that leaves more than the rounding of pixels
+_NEAR, _CLEARER = 0.5, 0.2  # natural logarithms of a spread that is about 1, and of how much farther the other one is
+_RESIZED = 256  # pixels a side that are compared where one is resized
+PLACES = ((0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (1, 2), (2, 1), (2, 2))
+"""The frequencies, by row and column, at which images are compared."""
+
+Grey = npt.NDArray[np.float32]
+Matrix = npt.NDArray[np.bool_]
+_Kernel = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class ComparedPart:
+    """The part of an image that is compared with others.
+
+    Attributes:
+        width, height: of the image.
+        left, top: the first column and row of the part, multiples of 8.
+        grey: uint8, shape (h, w): the middle of the greyscale image, in whole blocks, at most 512 pixels a side.
+        exact: bool, shape (h / 8, w / 8): whether a block has neither the lowest nor the highest value of a colour,
+            at which decoding cuts off.
+        reduced: uint8, shape (h, w): the whole greyscale image, at most 128 pixels a side.
+        thumbnail: float32, shape (32, 32), of zero mean and unit length: the whole image.
+        steps: float64, shape (8,): the quantisation steps of the file at :data:`PLACES`; 1 for none.
+    """
+
+    width: int
+    height: int
+    left: int
+    top: int
+    grey: npt.NDArray[np.uint8]
+    exact: npt.NDArray[np.bool_]
+    reduced: npt.NDArray[np.uint8]
+    thumbnail: Grey
+    steps: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, pixels: Pixels, grey: npt.NDArray[np.uint8], steps: npt.NDArray[np.float64]) -> "ComparedPart":
+        """Return the sample of an image: uint8, shape (H, W, 3), RGB, with its greyscale image."""
+        height, width = grey.shape
+        high, wide = min(height, _WINDOW) // 8 * 8, min(width, _WINDOW) // 8 * 8
+        top, left = (height - high) // 16 * 8, (width - wide) // 16 * 8
+        part = np.s_[top : top + high, left : left + wide]
+        exact = cv2.inRange(pixels[part], np.full(3, 1), np.full(3, 254)) if high * wide else np.zeros((high, wide))
+        share = min(1.0, _REDUCED / max(grey.shape))
+        size = tuple(max(1, round(side * share)) for side in (width, height))
+        reduced = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+        small = cv2.resize(grey, (_THUMBNAIL, _THUMBNAIL), interpolation=cv2.INTER_AREA).astype(np.float32)
+        small -= small.mean()
+        length = float(np.linalg.norm(small))
+        return cls(
+            width, height, left, top, grey[part].copy(),
+            np.asarray(_blocks(np.asarray(exact)).astype(np.bool_).all(axis=(2, 3))), reduced,
+            small / (length or 1.0), steps,
+        )  # fmt: skip
+
+    def turned(self, flips: tuple[bool, ...]) -> "ComparedPart":
+        """Return the sample of the image turned by one of the eight ways: transposed, upside down, mirrored."""
+        transposed, upside_down, mirrored = flips
+        width, height, left, top = self.width, self.height, self.left, self.top
+        grey, thumbnail = self.grey, self.thumbnail
+        if transposed:
+            width, height, left, top, grey, thumbnail = height, width, top, left, grey.T, thumbnail.T
+        if upside_down:
+            top, grey, thumbnail = height - top - grey.shape[0], grey[::-1], thumbnail[::-1]
+        if mirrored:
+            left, grey, thumbnail = width - left - grey.shape[1], grey[:, ::-1], thumbnail[:, ::-1]
+        return ComparedPart(width, height, left, top, grey, self.exact, self.reduced, thumbnail, self.steps)
+
+
+@dataclass(frozen=True, order=True)
+class SourceFit:
+    """The result of making an image from another one.
+
+    Attributes:
+        unexplained: the share of coefficients that differ by more than the quantisation of the image makes.
+        spread: the root mean square of the differences of coefficients that were not quantised to zero, in terms of
+            what quantisation makes: about 1 if the image was saved from the other one, much less if the other one was
+            made from it and is finer.
+    """
+
+    unexplained: float
+    spread: float
+
+    @property
+    def is_possible(self) -> bool:
+        """True if the image could have been made from the other one."""
+        return self.unexplained <= _FITS and self.spread <= _WIDEST
+
+
+def made_from(samples: Sequence[ComparedPart]) -> tuple[Matrix, Matrix]:
+    """Return which images were made from which others, and which could have been.
+
+    Of two images that could be made from each other, one was made from the other if the differences are those of its
+    own quantisation: those of the other one would be larger or smaller.
+
+    Returns:
+        bool, shape (N, N): whether the image of a row was shown to be made from that of a column; so is a part of it at
+            the same scale, and what has a plain border around it.
+        bool, shape (N, N): whether it could have been made from it.
+    """
+    count = len(samples)
+    shown, possible = np.zeros((2, count, count), dtype=np.bool_)
+    for one, other in combinations(range(count), 2):
+        there, back = fit(samples[one], samples[other]), fit(samples[other], samples[one])
+        possible[one, other], possible[other, one] = there.is_possible, back.is_possible
+        if not (possible[one, other] or possible[other, one]):
+            shown[one, other] = _is_cut(samples[one], samples[other]) or _is_framed(samples[one], samples[other])
+            shown[other, one] = _is_cut(samples[other], samples[one]) or _is_framed(samples[other], samples[one])
+            continue
+        is_visible = max(samples[one].steps.mean(), samples[other].steps.mean()) >= _VISIBLE
+        shown[one, other] = _is_shown(there, back, is_visible=is_visible)
+        shown[other, one] = _is_shown(back, there, is_visible=is_visible)
+    return shown, possible
+
+
+def _is_cut(image: ComparedPart, whole: ComparedPart) -> bool:
+    """Return whether an image is a part of another one at the same scale, beside which that one shows more."""
+    return (place := _place(image, whole)) is not None and not _is_plain_beside(place, whole)
+
+
+def _is_framed(image: ComparedPart, inner: ComparedPart) -> bool:
+    """Return whether an image is another one with a plain border."""
+    return (place := _place(inner, image)) is not None and _is_plain_beside(place, image)
+
+
+def _is_plain_beside(place: Box, whole: ComparedPart) -> bool:
+    inner = inner_box(whole.reduced)
+    return all((at - its) * sign >= -_PLAIN for at, its, sign in zip(inner, place, (1, 1, -1, -1), strict=True))
+
+
+def _place(image: ComparedPart, whole: ComparedPart) -> Box | None:
+    """Return the place of an image in the reduced version of another one; None if that does not show it."""
+    if max(image.width / whole.width, image.height / whole.height) > 1:
+        return None
+    if min(image.width / whole.width, image.height / whole.height) > _LESS:
+        return None
+    scale = whole.reduced.shape[1] / whole.width
+    size = (round(image.width * scale), round(image.height * scale))
+    if min(size) < LEAST_SIDE or size[1] > whole.reduced.shape[0] or size[0] > whole.reduced.shape[1]:
+        return None
+    part = cv2.resize(image.reduced, size, interpolation=cv2.INTER_AREA)
+    _, most, _, (left, top) = cv2.minMaxLoc(cv2.matchTemplate(whole.reduced, part, cv2.TM_CCOEFF_NORMED))
+    return (top, left, top + size[1], left + size[0]) if _PART <= most <= 1 + 1e-3 else None
+
+
+def _is_shown(there: SourceFit, back: SourceFit, *, is_visible: bool) -> bool:
+    """Return whether an image was made from a source, by how it fits that and how that fits it.
+
+    Args:
+        there: the fit of the image with the source.
+        back: the fit of the source with the image.
+        is_visible: whether the quantisation of one of them leaves more than the rounding of pixels.
+    """
+    if not there.is_possible:
+        return False
+    if not back.is_possible:
+        return back.unexplained >= 2 * there.unexplained + _GOOD
+    if not is_visible:
+        return False
+    near, far = (abs(np.log(max(each.spread, 1e-3))) for each in (there, back))
+    return bool(near < _NEAR and far - near > _CLEARER)
+
+
+_NO_FIT = SourceFit(1.0, np.inf)
+
+
+def fit(image: ComparedPart, source: ComparedPart) -> SourceFit:
+    """Return how well an image is what would be made from another one.
+
+    That is: if the other one was turned, resized, got another exposure, and was saved with the quantisation of the
+    image.
+    """
+    ways = [source.turned(flips) for flips in product((False, True), repeat=3)]
+    likeness = [float((way.thumbnail * image.thumbnail).sum()) for way in ways]
+    way = ways[int(np.argmax(likeness))]
+    if max(likeness) < _ALIKE or not image.grey.size or not way.grey.size:
+        return _NO_FIT
+    return min(_fits(image, way), default=_NO_FIT)
+
+
+def _fit(image: ComparedPart, made: Grey, place: tuple[slice, slice], *, is_resized: bool) -> SourceFit:
+    """Return the fit of a part of an image with what was made from the source."""
+    own = image.grey[place].astype(np.float32)
+    exact = image.exact[place[0].start // 8 : place[0].stop // 8, place[1].start // 8 : place[1].stop // 8]
+    if exact.sum() < _LEAST_BLOCKS:
+        exact = np.ones_like(exact)
+    if exact.sum() < _LEAST_BLOCKS:
+        return _NO_FIT
+    wanted = _coefficients(own, exact)
+    as_it_is = _difference(wanted, _coefficients(made, exact), image.steps, _NOISE[is_resized])
+    if as_it_is.unexplained <= _GOOD:
+        return as_it_is
+    exposed = _exposed(made, own, exact)
+    found = _coefficients(exposed, exact)
+    # Compression takes away what makes pixels unlike their blocks, so their tones alone show too little contrast.
+    strong = np.abs(wanted) > _STRONG * np.maximum(image.steps, 2)
+    gain = float(np.sum(wanted[strong] * found[strong]) / max(1.0, float(np.sum(found[strong] ** 2))))
+    if abs(np.log(max(gain, 1e-3))) < _GAIN:
+        found = np.asarray(found * gain, dtype=np.float32)
+    return min(as_it_is, _difference(wanted, found, image.steps, _NOISE[True]))
+
+
+def _difference(values: Grey, others: Grey, steps: npt.NDArray[np.float64], noise: float) -> SourceFit:
+    """Return the fit of coefficients, float32, shape (blocks, 8), with those before the quantisation."""
+    apart = np.abs(values - others)
+    coded = np.abs(values) > 0.75 * np.maximum(steps, 2)
+    expected = np.broadcast_to(steps**2 / 12 + noise, values.shape)[coded].sum()
+    squares = np.minimum(apart, 2 * steps + 2)[coded] ** 2
+    return SourceFit(float((apart > steps / 2 + _ROUNDED).mean()), float(np.sqrt(squares.sum() / max(1.0, expected))))
+
+
+def _exposed(made: Grey, own: Grey, exact: Matrix) -> Grey:
+    """Return an image with the tones of another one that shows the same.
+
+    Args:
+        made: shape (h, w).
+        own: the other one, shape (h, w).
+        exact: bool, shape (h / 8, w / 8): the blocks to use.
+    """
+    values = [np.asarray(_blocks(each)[exact].ravel(), dtype=np.float32) for each in (made, own)]
+    number = np.clip(values[0] * (_TONES / 256), 0, _TONES - 1).astype(np.int64)
+    count = np.bincount(number, minlength=_TONES)
+    known = np.flatnonzero(count >= _OF_TONE)
+    if len(known) < _FEWEST_TONES:
+        return made
+    of, to = (np.bincount(number, each, _TONES)[known] / count[known] for each in values)
+    for end, inner in ((0, 2), (-1, -3)):  # the tones beyond the means of the outer ones go on in the same way
+        slope = (to[inner] - to[end]) / (of[inner] - of[end])
+        beyond = of[end] + (-_BEYOND if end == 0 else _BEYOND)
+        at = 0 if end == 0 else len(of)
+        of, to = np.insert(of, at, beyond), np.insert(to, at, to[end] + slope * (beyond - of[end]))
+    return np.interp(made, of, to).astype(np.float32)
+
+
+def _fits(image: ComparedPart, source: ComparedPart) -> Iterator[SourceFit]:
+    """Yield how an image fits what is made of a source in the same orientation, by several kernels of resizing."""
+    is_resized = abs(source.width - image.width) >= _SAME_SIZE or abs(source.height - image.height) >= _SAME_SIZE
+    scales = (source.width / image.width, source.height / image.height) if is_resized else (1.0, 1.0)
+    most = _RESIZED if is_resized else _WINDOW
+    left, right = _common(scales[0], image.left, image.grey.shape[1], source.left, source.grey.shape[1], most)
+    top, bottom = _common(scales[1], image.top, image.grey.shape[0], source.top, source.grey.shape[0], most)
+    if right <= left or bottom <= top:
+        return
+    place = slice(top, bottom), slice(left, right)
+    if not is_resized:
+        down, across = image.top - source.top, image.left - source.left
+        part = np.s_[top + down : bottom + down, left + across : right + across]
+        yield _fit(image, source.grey[part].astype(np.float32), place, is_resized=False)
+        return
+    grey = source.grey.astype(np.float32)
+    for kernel in _KERNELS:
+        rows = _weights(kernel, scales[1], image.top + np.arange(top, bottom), source.top, source.grey.shape[0])
+        columns = _weights(kernel, scales[0], image.left + np.arange(left, right), source.left, source.grey.shape[1])
+        yield _fit(image, np.asarray(rows @ grey @ columns.T, dtype=np.float32), place, is_resized=True)
+
+
+def _common(scale: float, start: int, size: int, its_start: int, its_size: int, most: int) -> tuple[int, int]:
+    """Return the whole blocks in the middle of a sample that the other one shows, too: first and last place in it."""
+    first = max(0, int(np.ceil((its_start / scale - start) / 8 - 1e-9)) * 8)
+    last = min(size, int(((its_start + its_size) / scale - start + 1e-9) // 8) * 8)
+    spare = max(0, last - first - most) // 16 * 8
+    return first + spare, last - spare
+
+
+def _weights(kernel: _Kernel, scale: float, places: npt.NDArray[np.int64], start: int, size: int) -> Grey:
+    """Return the weights by which a row of the source gives values at some places: float32, shape (places, size)."""
+    wide = max(1.0, scale)
+    centres = (places + 0.5) * scale - 0.5 - start
+    weights = kernel((np.arange(size) - centres[:, None]) / wide)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def _cubic(x: npt.NDArray[np.float64], a: float) -> npt.NDArray[np.float64]:
+    x = np.abs(x)
+    near, far = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * (x**3 - 5 * x**2 + 8 * x - 4)
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+
+
+_KERNELS: tuple[_Kernel, ...] = (
+    lambda x: np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0.0),
+    lambda x: _cubic(x, -0.5),
+    lambda x: _cubic(x, -0.75),
+    lambda x: np.maximum(0.0, 1 - np.abs(x)),
+    lambda x: ((x >= -0.5) & (x < 0.5)).astype(np.float64) + 1e-9,
+)
+"""Lanczos, cubic as in Pillow and OpenCV, linear and the mean of an area."""
+
+
+def _blocks(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """Return the blocks of an image: shape (h / 8, w / 8, 8, 8)."""
+    high, wide = values.shape[0] // 8, values.shape[1] // 8
+    return values.reshape(high, 8, wide, 8).transpose(0, 2, 1, 3)
+
+
+def _coefficients(grey: Grey, chosen: npt.NDArray[np.bool_]) -> Grey:
+    """Return the cosine coefficients of the chosen blocks at :data:`PLACES`: float32, shape (blocks, 8)."""
+    blocks = np.asarray(_blocks(grey)[chosen], dtype=np.float32)
+    transforms = _BASIS @ blocks @ _BASIS.T
+    return np.stack([transforms[:, row, column] for row, column in PLACES], axis=1)
+
+
+_BASIS = (np.sqrt(2 / 8) * np.cos(np.pi * (2 * np.arange(8) + 1) * np.arange(8)[:, None] / 16)).astype(np.float32)
+_BASIS[0] /= np.sqrt(2)
