@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from framedex.analysis.components import connected_components
 from framedex.analysis.copies import (
     Candidates,
+    Costs,
     OnDisk,
     Units,
     affordable,
@@ -333,10 +334,17 @@ NONE = candidates([])
 
 
 def chosen_of(
-    some: Candidates, budget_ms: float, *, near: Candidates = NONE, tries: int = 2, added: int = 0
+    some: Candidates,
+    budget_ms: float,
+    *,
+    near: Sequence[int] = (),
+    equal: Sequence[int] = (),
+    added: int = 0,
 ) -> list[int]:
-    """Return the pairs that are affordable where keypoints of an image cost 5 ms, and a comparison 1 ms."""
-    found = affordable(some, budget_ms=budget_ms, cost=(5.0, 1.0), near=near, tries=tries, added=added)
+    """Return the pairs that are affordable: keypoints of an image cost 5 ms, a comparison 1 ms, a registration 3 ms."""
+    is_near, is_equal = (np.isin(np.arange(len(some.a)), places) for places in (near, equal))
+    costs = Costs(5.0, 1.0, 3.0)
+    found = affordable(some, budget_ms=budget_ms, costs=costs, near=is_near, equal=is_equal, added=added)
     assert found.dtype == np.int64
     return [int(place) for place in found]
 
@@ -365,29 +373,25 @@ def test_affordable__keypoints_cost_once() -> None:
 
 @pytest.mark.parametrize("budget", [0.0, -1.0])
 def test_affordable__without_a_budget(budget: float) -> None:
-    """Without a budget, nothing is verified."""
+    """Without a budget, nothing is verified that costs something."""
     assert chosen_of(candidates([(0, 1)]), budget) == []
 
 
 def test_affordable__no_candidates() -> None:
-    """No candidates give no pairs, with or without near-duplicates."""
+    """No candidates give no pairs."""
     assert chosen_of(NONE, 100) == []
-    assert chosen_of(NONE, 100, near=candidates([(0, 1)])) == []
 
 
-def test_affordable__near_duplicates_need_no_verification() -> None:
-    """Pairs within a set of near-duplicates are left out, also of a set that only a chain holds together."""
-    some = candidates([(0, 2), (0, 3), (1, 2)])
-    assert chosen_of(some, 1e9, near=candidates([(0, 1), (1, 2), (7, 9)])) == [1]
-
-
-def test_affordable__tries_between_sets() -> None:
-    """Two sets of near-duplicates are compared a few times only; other pairs are not affected."""
-    near = candidates([(0, 1), (1, 2), (3, 4), (4, 5)])
-    some = candidates([(0, 3), (1, 4), (2, 5), (0, 6), (5, 6), (0, 4)])
-    assert chosen_of(some, 1e9, near=near, tries=2) == [0, 1, 3, 4]
-    assert chosen_of(some, 1e9, near=near, tries=1) == [0, 3, 4]
-    assert chosen_of(some, 1e9, near=near, tries=0) == []
+def test_affordable__images_that_are_alike_come_first() -> None:
+    """Pairs that are alike as they are come before others, and pay no keypoints; equal ones cost nothing."""
+    some = candidates([(0, 2), (0, 3), (1, 2), (1, 3)])
+    assert chosen_of(some, 1e9, near=[2, 3], equal=[3]) == [3, 2, 0, 1]
+    assert [chosen_of(some, budget, near=[2, 3], equal=[3]) for budget in (0, 3, 13, 14)] == [
+        [3],
+        [3, 2],
+        [3, 2],
+        [3, 2, 0],
+    ]
 
 
 IMAGES = 8
@@ -397,32 +401,23 @@ SOME_PAIRS = st.lists(st.sampled_from([(a, b) for b in range(IMAGES) for a in ra
 @examples(200)
 @given(
     SOME_PAIRS,
-    SOME_PAIRS,
     st.integers(0, 120),
-    st.integers(0, 3),
     st.integers(0, IMAGES),
     st.randoms(use_true_random=False),
 )
-def test_affordable__law(
-    pairs: list[tuple[int, int]],
-    near_pairs: list[tuple[int, int]],
-    budget: int,
-    tries: int,
-    added: int,
-    random: Random,
-) -> None:
+def test_affordable__law(pairs: list[tuple[int, int]], budget: int, added: int, random: Random) -> None:
     """The costs of the pairs fit the budget, a larger budget adds pairs, and the order of the input does not matter."""
     priority = [float(random.randrange(3)) for _ in pairs]
-    some, near = candidates(pairs, priority), candidates(near_pairs)
-    chosen = chosen_of(some, budget, near=near, tries=tries, added=added)
+    some = candidates(pairs, priority)
+    chosen = chosen_of(some, budget, added=added)
     images = {image for place in chosen for image in pairs[place]}
     assert len(chosen) + 5 * sum(image >= added for image in images) <= budget or not chosen
-    everything = chosen_of(some, 1e9, near=near, tries=tries, added=added)
+    everything = chosen_of(some, 1e9, added=added)
     assert everything[: len(chosen)] == chosen
     assert [priority[place] for place in everything] == sorted((priority[place] for place in everything), reverse=True)
     assert len(set(chosen)) == len(chosen)
     shuffled = np.array(random.sample(range(len(pairs)), len(pairs)), np.int64)
-    again = chosen_of(some.take(shuffled), budget, near=near, tries=tries, added=added)
+    again = chosen_of(some.take(shuffled), budget, added=added)
     assert shuffled[again].tolist() == chosen
 
 

@@ -278,7 +278,7 @@ class TestCreation:
         """Each copy is in one group with its original, and the group says what was done to it."""
         found = copies(home.datasets[encoder].duplicates())
         (of_edited,) = (found.pop(kept) for kept in ("g.png", "g_edited.png") if kept in found)
-        assert set(of_edited.values()) == {"edited"}
+        assert set(of_edited.values()) == {"covered on 11%"}
         assert found == ALL_KINDS
 
     @ENCODERS
@@ -300,15 +300,15 @@ class TestCreation:
         assert one == other
 
     @ENCODERS
-    def test_create__verified_pairs_are_at_the_lowest_level(self, home: Home, encoder: str) -> None:
-        """A copy that keypoints show counts as 0.96, whatever is shown of it, and is in no group of a higher level."""
+    def test_create__levels_say_how_much_was_changed(self, home: Home, encoder: str) -> None:
+        """Copies that lie elsewhere in the image are at 0.97, those that are covered or a part at 0.96."""
         dataset = home.datasets[encoder]
         columns = columns_of(dataset, ["path", "duplicate_similarity", "duplicate_0", "duplicate_1"])
         similarity = dict(zip(columns["path"], columns["duplicate_similarity"], strict=True))
         verified = [name for name in similarity if name[0] in "abcdg"]
         assert len(verified) == 11
-        assert {similarity[name] for name in verified} == {float(np.float32(0.96))}
-        assert not {name for group in dataset.duplicates(0.97) for name in group.paths} & set(verified)
+        assert {similarity[name] for name in verified} == {float(np.float32(each)) for each in (0.96, 0.97)}
+        assert not {name for group in dataset.duplicates(0.98) for name in group.paths} & set(verified)
 
     @ENCODERS
     def test_create__the_highest_level_is_equal_pixels(self, home: Home, encoder: str) -> None:
@@ -604,7 +604,7 @@ class TestEdits:
         assert copies(dataset.duplicates()) == apart | {"a.png": {"a_cropped.png": HALF}}
         columns = columns_of(dataset, ["path", "duplicate_similarity", "issue_duplicates"])
         row = columns["path"].index("a_cropped.png")
-        assert columns["duplicate_similarity"][row] == columns["issue_duplicates"][row] == float(np.float32(0.96))
+        assert columns["duplicate_similarity"][row] == columns["issue_duplicates"][row] == float(np.float32(0.97))
 
     @pytest.mark.slow
     def test_not_duplicates__of_a_group_of_three(self, dataset: Dataset, tmp_path: Path) -> None:
@@ -811,7 +811,7 @@ class TestBudget:
         saved = {"b.png": {"b_saved.jpg": "recompressed or edited"}}
         with Workspace(tmp_path / "ws", settings=VERIFYING.model_copy(update={"copy_budget_ms": 0.0})) as workspace:
             dataset = workspace.create_dataset("d", folder, "gist")
-            assert (copies(dataset.duplicates()), pairs_of(dataset)) == (saved, set())
+            assert copies(dataset.duplicates()) == saved
             assert not (workspace.path / "cache" / "keypoints").exists()
             put(tmp_path / "more", {"c_turned.png": turned(detailed(2)), "b_again.jpg": b}, quality=80)
             dataset.add_media(tmp_path / "more")
@@ -957,7 +957,8 @@ class TestVideos:
         for dataset in (whole, grown):
             (group,) = dataset.duplicates()
             reasons = dict(zip(group.paths, group.reasons, strict=True))
-            assert (set(group.paths), reasons["cut.png"]) == ({"cut.png", "moving.mp4"}, HALF)
+            assert set(group.paths) == {"cut.png", "moving.mp4"}
+            assert reasons["cut.png"].startswith(HALF)
 
     @pytest.mark.slow
     @pytest.mark.only_soak

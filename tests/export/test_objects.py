@@ -254,13 +254,15 @@ def test_voc__files(dataset: Dataset, tmp_path: Path) -> None:
     """Files lie in a folder beside the images; without images, at the paths that the images would have."""
     files = exported(dataset, tmp_path, "voc", include_images=True)
     assert [name for name in files if not name.startswith("images/")] == [
-        "annotations/a.xml", "annotations/c.xml", "image_annotations.csv"
+        "annotations/a.xml", "annotations/c.xml", "image_annotations.csv", "labelmap.txt"
     ]  # fmt: skip
     text = files["annotations/a.xml"].decode()
     assert "<xmin>11.5</xmin>" in text
     assert "<filename>a.png</filename>" in text
     assert "<width>160</width>" in text
-    assert [*exported(dataset, tmp_path, "voc")] == ["a.xml", "c.xml", "image_annotations.csv"]
+    alone = exported(dataset, tmp_path, "voc")
+    assert [*alone] == ["a.xml", "c.xml", "image_annotations.csv", "labelmap.txt"]
+    assert [line.split(b":")[0] for line in alone["labelmap.txt"].splitlines()[1:]] == [b"background", b"cat", b"dog"]
 
 
 def test_yolo__boxes_alone(dataset: Dataset, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Pairs of copies by row: they follow their rows, and give items at least their similarity."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def pairs_of(values: list[Pair]) -> CopyPairs:
     """Return pairs from tuples."""
     rows = np.array([each[:2] for each in values], np.int64).reshape(-1, 2)
     similarity = np.array([each[2] for each in values], np.float32)
-    return CopyPairs(rows[:, 0], rows[:, 1], similarity, [each[3] for each in values], np.ones(len(rows), np.float32))
+    return replace(CopyPairs.by_descriptor(rows[:, 0], rows[:, 1], similarity), reasons=[each[3] for each in values])
 
 
 def values_of(pairs: CopyPairs) -> list[Pair]:
@@ -52,7 +53,8 @@ def collages() -> CopyPairs:
     """Return pairs of two collages: 9 shows 4 and 2 on parts of it, 3 shows 9 and 1; and 5, a copy of 9 as a whole."""
     ends = np.array([(9, 4), (9, 2), (3, 9), (3, 1), (5, 9)], np.int64)
     shares = np.array([0.5, 0.4, 0.3, 0.6, 1.0], np.float32)
-    return CopyPairs(ends[:, 0], ends[:, 1], np.full(5, 0.96, np.float32), ["part"] * 5, shares)
+    pairs = CopyPairs.by_descriptor(ends[:, 0], ends[:, 1], np.full(5, 0.96, np.float32))
+    return replace(pairs, reasons=["part"] * 5, shares=shares)
 
 
 def test_items__a_collage_belongs_to_its_first_image() -> None:
@@ -70,7 +72,8 @@ def test_items__crops_of_what_a_collage_shows() -> None:
     ends = np.array([(9, 4), (5, 9), (6, 4), (7, 9)], np.int64)
     reasons = ["shown on 50% of a larger image", "cropped to 20%", "cropped to 20%", "mirrored"]
     shares = np.array([0.5, 1, 1, 1], np.float32)
-    pairs = CopyPairs(ends[:, 0], ends[:, 1], np.full(4, 0.96, np.float32), reasons, shares)
+    pairs = CopyPairs.by_descriptor(ends[:, 0], ends[:, 1], np.full(4, 0.96, np.float32))
+    pairs = replace(pairs, reasons=reasons, shares=shares)
     a, b, _ = pairs.items(np.arange(ROWS))
     assert set(zip(a.tolist(), b.tolist(), strict=True)) == {(9, 4), (6, 4), (7, 9)}
 
@@ -87,9 +90,8 @@ def test_shares_beside__of_members_of_one_group() -> None:
 def test_crops__of_members_of_one_group() -> None:
     """Rows that were cropped from another member of their group are known, whatever else was done to them."""
     reasons = ["cropped to 50%", "mirrored, cropped to 81%", "mirrored", None, "cropped to 9%"]
-    pairs = CopyPairs(
-        np.array([1, 2, 3, 4, 5]), np.zeros(5, np.int64), np.ones(5, np.float32), reasons, np.ones(5, np.float32)
-    )
+    pairs = CopyPairs.by_descriptor(np.array([1, 2, 3, 4, 5]), np.zeros(5, np.int64), np.ones(5, np.float32))
+    pairs = replace(pairs, reasons=reasons)
     assert pairs.crops(np.array([0, 0, 0, 0, 0, 7])) == {1, 2}
     assert NO_PAIRS.crops(np.empty(0, np.int32)) == set()
 

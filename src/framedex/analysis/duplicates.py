@@ -88,6 +88,38 @@ def duplicate_groups(
     return groups, similarity
 
 
+def copy_groups(
+    count: int,
+    pairs: ItemPairs,
+    levels: Sequence[float],
+    *,
+    cannot_link: Sequence[Items] = (),
+    owners: npt.NDArray[np.int32] | None = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Return the groups of each level among items whose copies are known; see :func:`duplicate_groups`.
+
+    Args:
+        count: the number of items.
+        pairs: all pairs of copies.
+        levels: similarities, ascending.
+        cannot_link: sets of items; no two items of a set are duplicates.
+        owners: int32, shape (count,): items with the same number ≥ 0 alone are no group.
+    """
+    a, b, score = pairs
+    rows: Pairs = (a.astype(np.int32), b.astype(np.int32), score.astype(np.float32))
+    similarity = np.full(count, -1, np.float32)
+    for ends in rows[:2]:
+        np.maximum.at(similarity, ends, rows[2])
+    groups = np.stack([_join_components(None, count, rows, level) for level in levels], axis=1)
+    if len(cannot_link):
+        nothing = NeighbourGraph(np.empty((count, 0), np.int32), np.empty((count, 0), np.float32))
+        limits = [level - ROUNDING for level in levels]
+        separate_groups(groups, similarity, nothing, rows, np.arange(count), cannot_link, limits)
+    for column in range(len(levels)):
+        groups[:, column] = without_singles(groups[:, column], owners)
+    return groups, similarity
+
+
 _Owners = npt.NDArray[np.int32]
 
 

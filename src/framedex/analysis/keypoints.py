@@ -68,6 +68,7 @@ class SharedView:
         turn: the angle, in degrees in [-180, 180), by which it is turned clockwise.
         share, other_share: the part of the area of the first and of the second image, in [0, 1].
         box, other_box: the bounding box of that part in the first and in the second image, in pixels of the keypoints.
+        matrix: float64, shape (2, 3): the transform from the first to the second image, in pixels of the keypoints.
     """
 
     scale: float
@@ -76,6 +77,7 @@ class SharedView:
     other_share: float
     box: Box
     other_box: Box
+    matrix: _Matrix = field(repr=False, compare=False)
 
 
 def find_keypoints(grey: npt.NDArray[np.uint8]) -> Keypoints:
@@ -123,7 +125,9 @@ def shared_view(a: Keypoints, b: Keypoints) -> SharedView | None:
     """
     view = _view_of_keypoints(a, b)
     if view is None and min(max(a.width, a.height), max(b.width, b.height)) <= _SMALL and _are_equal(a, b):
-        return SharedView(b.width / a.width, 0.0, 1.0, 1.0, (0, 0, a.height, a.width), (0, 0, b.height, b.width))
+        matrix = np.array([[b.width / a.width, 0, 0], [0, b.height / a.height, 0]])
+        boxes = (0, 0, a.height, a.width), (0, 0, b.height, b.width)
+        return SharedView(b.width / a.width, 0.0, 1.0, 1.0, *boxes, matrix)
     return view
 
 
@@ -194,6 +198,7 @@ def _view(matrix: _Matrix, scale: float, a: Keypoints, b: Keypoints) -> SharedVi
         min(1.0, area / (b.width * b.height)),
         _bounds(cv2.transform(common, cv2.invertAffineTransform(matrix))),
         _bounds(common),
+        matrix,
     )
 
 

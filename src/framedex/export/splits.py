@@ -17,7 +17,7 @@ from framedex.errors import InvalidInput
 from framedex.export.objects import as_condition, media_of
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
-from framedex.storage.media_rows import BOX, DUPLICATES
+from framedex.storage.media_rows import BOX, DUPLICATES, NEAR
 from framedex.storage.table_versions import ROW_ID
 
 Select = Callable[[Media], Condition | RowIds]
@@ -27,8 +27,8 @@ SplitRequest = Mapping[str, float | Select]
 _NAME = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _TOLERANCE = 1e-9
 _MAX_PARTS = 100
-_TOGETHER = DUPLICATES[0]
-"""Column of the groups that stay together: near-duplicates at the level that groups the most."""
+_TOGETHER = (NEAR, DUPLICATES[0])
+"""Columns of the groups that stay together: images that are alike, and copies."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def random_order(media: Media, seed: int) -> tuple[str, tuple[str, ...]]:
 def _groups(media: Media, rows: RowIds, seed: int | None) -> pa.DictionaryArray:
     """Return the group of each row: the least media id of the group, or a hash of its least path and the seed."""
     present = set(media.table.schema.names)
-    by = [name for name in ("video_id", _TOGETHER) if name in present]
+    by = [name for name in ("video_id", *_TOGETHER) if name in present]
     keys = ", ".join([*(f"'{name}' || CAST({name} AS VARCHAR)" for name in by), "media_id"])
     value, columns = ("media_id", ()) if seed is None else ("path", ("path",))
     least = f"min({value}) OVER (PARTITION BY coalesce({keys}))"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from framedex.encoders import FETCHED
 from framedex.jobs.context import JobContext
-from framedex.jobs.index.copies import FoundCopies, found_copies
+from framedex.jobs.index.copies import found_copies
 from framedex.jobs.index.finish import finish, with_time
 from framedex.jobs.index.index import index
 from framedex.jobs.index.resources import IndexResources
@@ -39,6 +39,7 @@ from framedex.jobs.ingest.source_facts import WrittenFacts
 from framedex.jobs.objects.annotated import annotation_writer, media_versions
 from framedex.jobs.objects.objects import change_objects
 from framedex.storage import datasets, tables
+from framedex.storage.copy_pairs import CopyPairs
 from framedex.storage.generation import Summary
 from framedex.storage.id_index import IdIndex
 from framedex.storage.objects import objects_path
@@ -111,7 +112,7 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         )
         objects = change_objects(job, write=write, progress=progress.stages(read_end, end))
     indexing = end
-    copying: AbstractContextManager[FoundCopies | None] = nullcontext()
+    copying: AbstractContextManager[CopyPairs | None] = nullcontext()
     if isinstance(content, FilesInput):
         indexing = (1 + end) / 2
         copying = found_copies(
@@ -124,7 +125,7 @@ def create(content: Content, job: JobContext, *, progress: TaskProgress) -> Comm
         indexed = index(
             Table(table, version),
             job.config.thresholds,
-            copies=None if copies is None else copies.pairs,
+            copies=copies,
             comparison=None if copies is None else Comparison(job.with_added(versions, job.head.summary), roots),
             resources=IndexResources.of(job),
             progress=progress.stages(indexing, 1.0),

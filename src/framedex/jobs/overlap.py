@@ -17,13 +17,14 @@ from framedex.browse.duplicates import difference, tells_original
 from framedex.browse.equal_files import exact_key
 from framedex.core.arrays import RowIds, Vectors
 from framedex.core.progress import Progress
-from framedex.encoders.copy_descriptor import MIRRORED, cells, layouts, poses
+from framedex.encoders.copy_descriptor import cells, layouts, poses
 from framedex.errors import InvalidInput
 from framedex.executors import Executor, open_executor
 from framedex.jobs.context import JobContext
-from framedex.jobs.index.copies import DOUBTFUL, LITTLE, near_and_doubtful
+from framedex.jobs.index.compared_images import ImageSource
+from framedex.jobs.index.copies import DOUBTFUL, LITTLE, chosen_pairs
 from framedex.jobs.index.copy_descriptors import read_panels
-from framedex.jobs.index.verified_copies import VERIFIED, ImageSource, verified_pairs
+from framedex.jobs.index.verified_copies import verified_pairs
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.copy_pairs import compared_column, read_descriptors, read_pairs
 from framedex.storage.media import EVERYTHING, Media
@@ -231,26 +232,30 @@ def _copies_between(
     images = units.images
     del units
     budget = here.job.settings.copy_budget_ms
-    near, chosen = near_and_doubtful(found, budget_ms=budget, images=images)
-    near = near.take(near.whole >= DUPLICATE_LEVELS[level] - ROUNDING)
-    pairs = [_Pairs.of(numbers[0][near.a], numbers[1][near.b - split], np.minimum(near.whole, 1))]
-    if DUPLICATE_LEVELS[level] > VERIFIED or not len(chosen.a):
-        return pairs
+    chosen = chosen_pairs(found, budget_ms=budget, images=images)
+    if not len(chosen.a):
+        return []
+    rows, others = numbers[0][chosen.a], numbers[1][chosen.b - split]
+    if budget == 0:
+        alike = chosen.similarity >= DUPLICATE_LEVELS[level] - ROUNDING
+        return [_Pairs.of(rows[alike], others[alike], chosen.similarity[alike])]
     positions = here.positions(), there.positions()
     first = here.media.table.count()
     proofs = verified_pairs(
         [_source(here, 0), _source(there, first)],
-        positions[0][numbers[0][chosen.a]],
-        positions[1][numbers[1][chosen.b - split]] + first,
-        chosen.pose >= MIRRORED,
-        executor,
-        lambda share: progress(_STAGE, _CANDIDATES + (1 - _CANDIDATES) * share),
+        positions[0][rows],
+        positions[1][others] + first,
+        near=chosen.near,
+        mirrored=chosen.mirrored,
+        executor=executor,
+        progress=lambda share: progress(_STAGE, _CANDIDATES + (1 - _CANDIDATES) * share),
     )
+    proofs = proofs.take(proofs.similarity >= DUPLICATE_LEVELS[level] - ROUNDING)
     is_here = proofs.a < first  # whether the copy is
     mine, others = np.where(is_here, proofs.a, proofs.b), np.where(is_here, proofs.b, proofs.a) - first
     copies = [_copy(each, is_here=copy) for each, copy in zip(proofs.reasons, is_here.tolist(), strict=True)]
-    rows = np.searchsorted(positions[0], mine), np.searchsorted(positions[1], others)
-    return [*pairs, _Pairs(*rows, proofs.similarity, copies, proofs.reasons)]
+    ends = np.searchsorted(positions[0], mine), np.searchsorted(positions[1], others)
+    return [_Pairs(*ends, proofs.similarity, copies, list(proofs.reasons))]
 
 
 def _copy(reason: str | None, *, is_here: bool) -> str | None:

@@ -300,8 +300,8 @@ class Settings(EnvironmentSettings):
     )
     copy_budget_ms: float = define(
         Group.GENERAL,
-        "milliseconds of processor time an image for the verification of copies by keypoints, at least 500 for an "
-        "addition; 0 turns it off",
+        "milliseconds of processor time an image for the verification of copies, at least 500 for an "
+        "addition; 0 turns it off, and images that are alike count as copies",
         default=8.0,
         ge=0,
         le=1000,

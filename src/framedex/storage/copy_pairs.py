@@ -1,7 +1,7 @@
 """Pairs of copies: a table of its own, because neither the embeddings nor their neighbours show them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framedex.core.arrays import Vectors
+from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS, copy_schema
+from framedex.storage.media_rows import COPY_DESCRIPTOR, DUPLICATES, PANEL_DESCRIPTORS, copy_schema
 from framedex.storage.table_names import COPIES
 from framedex.storage.table_versions import Table, flat
 
@@ -29,6 +30,8 @@ _SCHEMA = pa.schema(
         pa.field("similarity", pa.float32(), nullable=False),
         pa.field("reason", pa.string()),
         pa.field("share", pa.float32(), nullable=False),
+        pa.field("covered", pa.float32()),
+        pa.field("residual", pa.float32()),
     ]
 )
 
@@ -42,6 +45,9 @@ class CopyPairs:
         similarity: float32, shape (P,), at least the lowest level of near-duplicates.
         reasons: what was done to the copy; None if the descriptors alone show it.
         shares: float32, shape (P,), in (0, 1]: the part of the copy that is not beside other content, as in a collage.
+        covered: float32, shape (P,), in [0, 1]: the share of what both show over which something was laid; NaN if it
+            was not measured.
+        residual: float32, shape (P,): the mean difference of grey levels elsewhere, after the light was fitted; or NaN.
     """
 
     a: Rows
@@ -49,6 +55,14 @@ class CopyPairs:
     similarity: Vectors
     reasons: Sequence[str | None]
     shares: Vectors
+    covered: Vectors
+    residual: Vectors
+
+    @classmethod
+    def by_descriptor(cls, a: Rows, b: Rows, similarity: Vectors) -> "CopyPairs":
+        """Return pairs that are known by their descriptors alone."""
+        unknown = np.full(len(a), np.nan, np.float32)
+        return cls(a, b, similarity, [None] * len(a), np.ones(len(a), np.float32), unknown, unknown)
 
     def __len__(self) -> int:
         return len(self.a)
@@ -60,19 +74,23 @@ class CopyPairs:
             np.concatenate([self.b, other.b]),
             np.concatenate([self.similarity, other.similarity]),
             [*self.reasons, *other.reasons],
-            np.concatenate([self.shares, other.shares]),
+            *(
+                np.concatenate([getattr(self, name), getattr(other, name)])
+                for name in ("shares", "covered", "residual")
+            ),
         )
 
     def take(self, selected: npt.NDArray[np.bool_]) -> "CopyPairs":
         """Return the selected pairs: bool, shape (P,)."""
         reasons = [reason for reason, kept in zip(self.reasons, selected.tolist(), strict=True) if kept]
-        return CopyPairs(self.a[selected], self.b[selected], self.similarity[selected], reasons, self.shares[selected])
+        numbers = (self.shares[selected], self.covered[selected], self.residual[selected])
+        return CopyPairs(self.a[selected], self.b[selected], self.similarity[selected], reasons, *numbers)
 
     def moved(self, new_row: Rows) -> "CopyPairs":
         """Return the pairs with other row numbers; pairs with a row that becomes -1 are left out."""
         a, b = new_row[self.a], new_row[self.b]
         kept = (a >= 0) & (b >= 0)
-        return CopyPairs(a, b, self.similarity, self.reasons, self.shares).take(kept)
+        return replace(self, a=a, b=b).take(kept)
 
     def items(self, positions: Rows) -> Pairs:
         """Return the pairs that belong together, by the numbers of items, whose ascending rows are *positions*.
@@ -94,6 +112,10 @@ class CopyPairs:
         order = beside[np.argsort(self.shares[beside], kind="stable")]  # the largest share of a row is the last
         return dict(zip(self.a[order].tolist(), self.shares[order].tolist(), strict=True))
 
+    def verified(self) -> "CopyPairs":
+        """Return the pairs that were shown to be copies, not by their descriptors or groups alone."""
+        return self.take(np.isfinite(self.covered) | np.array([reason is not None for reason in self.reasons], bool))
+
     def crops(self, groups: npt.NDArray[np.integer]) -> set[int]:
         """Return the rows that show only a part of another member of their group.
 
@@ -113,7 +135,7 @@ class CopyPairs:
         return further
 
 
-NO_PAIRS = CopyPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32), (), np.empty(0, np.float32))
+NO_PAIRS = CopyPairs.by_descriptor(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def raise_similarity(similarity: Vectors, pairs: Pairs) -> None:
@@ -202,6 +224,8 @@ def write_pairs(pairs: CopyPairs, table: Table) -> int:
         pa.array(pairs.similarity, pa.float32()),
         pa.array(list(pairs.reasons), pa.string()),
         pa.array(pairs.shares, pa.float32()),
+        pa.array(pairs.covered, pa.float32(), from_pandas=True),
+        pa.array(pairs.residual, pa.float32(), from_pandas=True),
     ]
     path = _path(table.path)
     version = tables.replace(path, [pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)], _SCHEMA)
@@ -222,8 +246,9 @@ def read_pairs(
     if COPIES not in versions or PANEL_DESCRIPTORS not in table.schema.names:
         return None
     stored = Table(_path(table.path), versions[COPIES])
-    lacks_shares = "share" not in stored.schema.names  # written by an older version of the program
-    stored = stored.scan(_SCHEMA.names[:-1] if lacks_shares else _SCHEMA.names).read_all()
+    stored = stored.scan([name for name in _SCHEMA.names if name in stored.schema.names]).read_all()
+    if "covered" not in stored.column_names:
+        stored = pa.concat_tables([stored, _pairs_of_groups(table)], promote_options="default")
     if not len(stored):
         return NO_PAIRS
     ends = [stored.column(name).combine_chunks() for name in _ENDS]
@@ -231,9 +256,29 @@ def read_pairs(
     row_of = _rows_of(table, named) if find is None else find(named)
     a, b = (row_of[pc.index_in(each, value_set=named).to_numpy(zero_copy_only=False)] for each in ends)
     kept = (a >= 0) & (b >= 0)
-    shares = np.ones(len(stored), np.float32) if lacks_shares else stored.column("share").to_numpy()
-    pairs = CopyPairs(a, b, stored.column("similarity").to_numpy(), stored.column("reason").to_pylist(), shares)
-    return pairs.take(kept)
+    pairs = CopyPairs.by_descriptor(a, b, stored.column("similarity").to_numpy())
+    numbers = {  # an older version of the program stored fewer
+        name: stored.column(column).fill_null(np.nan).to_numpy()
+        for name, column in (("shares", "share"), ("covered", "covered"), ("residual", "residual"))
+        if column in stored.schema.names
+    }
+    return replace(pairs, reasons=stored.column("reason").to_pylist(), **numbers).take(kept)
+
+
+def _pairs_of_groups(table: Table) -> pa.Table:
+    """Return pairs that hold the groups of a table together: older versions of the program stored no others."""
+    columns = [name for name in DUPLICATES if name in table.schema.names]
+    rows = table.scan(["media_id", *columns]).read_all().combine_chunks()
+    parts = [_SCHEMA.empty_table()]
+    for name in columns:
+        group = rows.column(name).fill_null(-1).to_numpy()
+        order = np.argsort(group, kind="stable")
+        together = np.flatnonzero((group[order[1:]] == group[order[:-1]]) & (group[order[1:]] >= 0))
+        similarity = np.full(len(together), DUPLICATE_LEVELS[DUPLICATES.index(name)], np.float32)
+        ends = [rows.column("media_id").take(pa.array(order[together + step])) for step in (0, 1)]
+        values = [*ends, similarity, pa.nulls(len(together), pa.string()), np.ones(len(together), np.float32)]
+        parts.append(pa.table(values, schema=pa.schema(list(_SCHEMA)[:5])))
+    return pa.concat_tables(parts, promote_options="default")
 
 
 def _rows_of(table: Table, media_ids: pa.Array) -> Rows:

@@ -12,6 +12,16 @@ from framedex.records import CLUSTER_LEVELS, DUPLICATE_LEVELS
 
 CLUSTERS = tuple(f"cluster_{level}" for level in range(CLUSTER_LEVELS))
 DUPLICATES = tuple(f"duplicate_{level}" for level in range(len(DUPLICATE_LEVELS)))
+NEAR = "near"
+"""The column of groups of images that are alike, whether they are copies or not: bursts, frames, renders of a scene."""
+NEAR_SIMILARITY = 0.95
+"""The similarity of pairs that are alike and were not shown to be copies: below all levels."""
+GROUPS = (NEAR, *DUPLICATES)
+"""The columns of groups, from the widest to the closest ones."""
+GROUP_LEVELS = (NEAR_SIMILARITY, *DUPLICATE_LEVELS)
+"""Their similarities where pairs of copies are known."""
+ALIKE_LEVELS = (DUPLICATE_LEVELS[0], *DUPLICATE_LEVELS)
+"""Their similarities in other tables, in which all that are alike are duplicates."""
 NEIGHBOURS = 20
 """Number of stored neighbours per row."""
 NO_EMBEDDING = 0
@@ -187,7 +197,7 @@ def index_schema() -> pa.Schema:
     return pa.schema(
         [
             *(pa.field(name, pa.int32()) for name in CLUSTERS),
-            *(pa.field(name, pa.int32()) for name in DUPLICATES),
+            *(pa.field(name, pa.int32()) for name in GROUPS),
             pa.field("duplicate_similarity", pa.float32()),
             pa.field("uniqueness", pa.float32()),
             pa.field("outlier_distance", pa.float32()),

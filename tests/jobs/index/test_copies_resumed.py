@@ -49,8 +49,9 @@ def little_memory(killed_at: str = "") -> Iterator[dict[str, int]]:
         tuning.copy_bytes = 2**60
         tuning.verified_pairs = PART
         tuning.kept_copies_s = 0.0
-        for module, function, name in ((copies, "find_candidates", "searches"), (verified_copies, "_views", "parts")):
-            patch.setattr(module, function, counted(name, vars(module)[function]))
+        verification = verified_copies._Verification
+        for place, function, name in ((copies, "find_candidates", "searches"), (verification, "copies", "parts")):
+            patch.setattr(place, function, counted(name, vars(place)[function]))
         patch.setattr(Stages, "put", put_and_die)
         yield counts
 

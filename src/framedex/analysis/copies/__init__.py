@@ -18,10 +18,10 @@ What does not fit into memory lies in files: then the search is one by groups of
 groups, which follow from the memory and the number of workers, may decide between about equally near units.
 """
 
-from framedex.analysis.copies.budget import affordable
+from framedex.analysis.copies.budget import Costs, affordable
 from framedex.analysis.copies.candidates import find_candidates
 from framedex.analysis.copies.poses import canonical_poses
 from framedex.analysis.copies.searches import OnDisk
 from framedex.analysis.copies.units import Candidates, Units
 
-__all__ = ["Candidates", "OnDisk", "Units", "affordable", "canonical_poses", "find_candidates"]
+__all__ = ["Candidates", "Costs", "OnDisk", "Units", "affordable", "canonical_poses", "find_candidates"]

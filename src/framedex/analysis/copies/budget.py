@@ -1,69 +1,70 @@
 """The pairs that a budget of processor time can verify."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from framedex.analysis.components import connected_components
 from framedex.analysis.copies.units import Candidates, Rows, row_parts
+from framedex.core.arrays import Mask
 
 _BLOCK = 4096
 _MIRRORED = 4  # the first pose that mirrors
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Milliseconds of processor time of the verification.
+
+    Attributes:
+        keypoints: of an image.
+        comparison: of the keypoints of two images.
+        registration: of two images that are alike as they are, without keypoints.
+    """
+
+    keypoints: float
+    comparison: float
+    registration: float
 
 
 def affordable(
     candidates: Candidates,
     *,
     budget_ms: float,
-    cost: Sequence[float],
-    near: Candidates,
-    tries: int,
+    costs: Costs,
+    near: Mask,
+    equal: Mask,
     added: int = 0,
     check: Callable[[], None] = lambda: None,
 ) -> Rows:
     """Return the pairs to verify, best first, within a budget.
 
-    Near-duplicates need no verification. Two sets of them are compared a few times only, because one pair that is
-    verified joins them.
-
     Args:
         candidates: the pairs.
         budget_ms: milliseconds of processor time.
-        cost: milliseconds for the keypoints of an image, and for the comparison of two images; those that may be
-            mirrored are compared as they are, too.
-        near: pairs that are near-duplicates.
-        tries: the maximum number of pairs between two sets of near-duplicates.
+        costs: of one pair; images that may be mirrored are compared as they are, too.
+        near: bool, shape (P,): pairs that are alike as they are, which come first.
+        equal: bool, shape (P,): pairs that cost nothing, because their content is mostly equal.
         added: the first image whose keypoints count; those of earlier images are mostly known.
         check: called between blocks; raises to stop.
     """
-    if not len(candidates.a) or tries < 1:
-        return np.empty(0, np.int64)
-    count = 1 + int(max(candidates.b.max(), near.b.max(initial=0)))
-    set_of = connected_components(count, near.a, near.b)[1]
-    has_several = np.bincount(set_of) > 1  # two sets of one image each are compared once anyway
-    order = np.lexsort((candidates.b, candidates.a, -candidates.priority))
+    order = np.lexsort((candidates.b, candidates.a, -candidates.priority, ~near, ~equal))
     left = budget_ms
-    seen = np.arange(count) < added
+    seen = np.arange(1 + int(candidates.b.max(initial=0))) < added
     chosen: list[Rows] = [np.empty(0, np.int64)]
-    tried = Counter[tuple[int, int]]()
     for part in row_parts(order, _BLOCK):
         check()
-        mine, others = candidates.a[part], candidates.b[part]
         comparisons = np.where(candidates.pose[part] >= _MIRRORED, 2, 1)
-        sets = set_of[mine], set_of[others]
-        columns = (part, mine, others, comparisons, *sets, has_several[sets[0]] | has_several[sets[1]])
+        columns = (part, candidates.a[part], candidates.b[part], comparisons, near[part], equal[part])
         of_part: list[int] = []
-        for pair, a, b, compared, one, other, is_counted in zip(*(each.tolist() for each in columns), strict=True):
-            between = min(one, other), max(one, other)
-            if one == other or tried[between] == tries:
-                continue
-            left -= cost[1] * compared + cost[0] * (2 - int(seen[a]) - int(seen[b]))
+        for pair, a, b, compared, is_near, is_equal in zip(*(each.tolist() for each in columns), strict=True):
+            if is_near:
+                left -= 0 if is_equal else costs.registration
+            else:
+                left -= costs.comparison * compared + costs.keypoints * (2 - int(seen[a]) - int(seen[b]))
+                seen[a] = seen[b] = True
             if left < 0:
                 break
-            if is_counted:
-                tried[between] += 1
-            seen[a] = seen[b] = True
             of_part.append(pair)
         chosen.append(np.array(of_part, np.int64))
         if left < 0:

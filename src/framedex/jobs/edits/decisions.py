@@ -18,13 +18,13 @@ from framedex.jobs.edits.neighbourhood import Neighbourhood, among
 from framedex.jobs.edits.numbered_rows import NumberedRows
 from framedex.jobs.edits.rows import write_rows
 from framedex.jobs.index.columns import Columns, duplicate_column, to_batch
-from framedex.jobs.index.index import FIRST_NUMBERS, near_duplicates
+from framedex.jobs.index.index import FIRST_NUMBERS, duplicates_among
 from framedex.records import DUPLICATE_LEVELS, DuplicateDecision
 from framedex.storage import tables
-from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
+from framedex.storage.copy_pairs import CopyPairs
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.media import Media
-from framedex.storage.media_rows import DUPLICATES
+from framedex.storage.media_rows import DUPLICATES, GROUPS, NEAR
 from framedex.storage.overlay import Values
 from framedex.storage.table_names import MEDIA
 from framedex.storage.table_versions import small_table
@@ -39,7 +39,6 @@ _SCHEMA = pa.schema(
         pa.field("decided_at", pa.timestamp("us", tz="UTC"), nullable=False),
     ]
 )
-_COLUMNS = (*DUPLICATES, "duplicate_similarity", DUPLICATE_ISSUE.confidence_column)
 
 
 def read_decisions(table: Path, versions: Mapping[str, int]) -> list[DuplicateDecision]:
@@ -165,7 +164,7 @@ def _regrouped(
     Returns:
         The ids of the regrouped rows, their values of the columns about duplicates, and the next free group numbers.
     """
-    copies = around.numbered.copies(head) or NO_PAIRS
+    copies = around.numbered.copies(head)
     members = related_rows(around, changed, copies)
     values, free = regroup(media, around.numbered, members, copies, cannot_link, head)
     return around.row_ids[members], values, free
@@ -175,7 +174,7 @@ def regroup(
     media: Media,
     numbered: NumberedRows,
     members: Rows,
-    copies: CopyPairs,
+    copies: CopyPairs | None,
     cannot_link: Sequence[Rows],
     head: Generation,
     *,
@@ -187,7 +186,7 @@ def regroup(
         media: the media.
         numbered: their rows by number.
         members: int64, shape (M,), ascending: the numbers of some rows.
-        copies: pairs of copies, as numbers.
+        copies: pairs of copies, as numbers; None where similar embeddings are duplicates.
         cannot_link: sets of numbers; no two rows of a set are duplicates.
         head: the generation that is edited.
         nearest: similarities to the nearest other media, of some rows, that replace the stored ones.
@@ -201,61 +200,57 @@ def regroup(
         at = np.minimum(np.searchsorted(nearest[0], row_ids), len(nearest[0]) - 1)
         is_known = nearest[0][at] == row_ids
         columns["duplicate_similarity"][is_known] = nearest[1].to_numpy()[at[is_known]]
-    copies = replace(copies, a=numbered.rows(copies.a), b=numbered.rows(copies.b))
+    pairs = None if copies is None else replace(copies, a=numbered.rows(copies.a), b=numbered.rows(copies.b))
     sets = [numbered.rows(each) for each in cannot_link]
-    groups, similarity = near_duplicates(media.table, copies, sets, numbered.rows(members))
+    groups, similarity = duplicates_among(media.table, pairs, sets, numbered.rows(members))
     free = {}
-    for level, name in enumerate(DUPLICATES):
+    for level, name in enumerate(GROUPS):
+        if name not in columns:  # of an older version of the program
+            continue
         next_free = summary.first_free.get(name, FIRST_NUMBERS[name])
         columns[name], free[name] = keep_numbers(columns[name].astype(np.int32), groups[:, level], first_free=next_free)
     limit = summary.limit(DUPLICATE_ISSUE.name) or DUPLICATE_LEVELS[0]
-    columns = _scored(columns, similarity, groups >= 0, duplicate_column(limit))
-    return to_batch(columns, _COLUMNS), free
+    if copies is None:
+        # Media beyond the related rows are less similar than the coarsest level, so similarities above it are exact.
+        old = columns["duplicate_similarity"]
+        below = np.minimum(np.maximum(similarity, old), np.float32(DUPLICATE_LEVELS[0]))
+        similarity = np.where(groups[:, 0] >= 0, similarity, below)
+    columns["duplicate_similarity"] = similarity
+    grouped = groups[:, GROUPS.index(DUPLICATES[duplicate_column(limit)])] >= 0
+    confidence = np.where(grouped, np.clip(similarity, 0, 1), np.nan)
+    columns[DUPLICATE_ISSUE.confidence_column] = confidence.astype(np.float32)
+    return to_batch(columns, list(columns)), free
 
 
 def _columns_of(media: Media, row_ids: RowIds) -> Columns:
-    rows = media.table.take(row_ids.tolist(), _COLUMNS)
-    return {
-        name: rows.column(name).fill_null(np.nan if "similarity" in name or "issue" in name else -1).to_numpy().copy()
-        for name in _COLUMNS
-    }
+    """Return the columns about duplicates that a table has."""
+    all_of_them = (*GROUPS, "duplicate_similarity", DUPLICATE_ISSUE.confidence_column)
+    names = [name for name in all_of_them if name in media.table.schema.names]
+    rows = media.table.take(row_ids.tolist(), names)
+    return {name: rows.column(name).fill_null(-1 if name in GROUPS else np.nan).to_numpy().copy() for name in names}
 
 
-def _scored(
-    columns: Columns, similarity: npt.NDArray[np.float32], grouped: npt.NDArray[np.bool_], level: int
-) -> Columns:
-    """Return the columns with the similarity and the confidence of regrouped media.
-
-    Args:
-        columns: of the M media; changed in place.
-        similarity: float32, shape (M,): to the most similar other one.
-        grouped: bool, shape (M, levels): true for members of a group of the level.
-        level: the level that the limit of the issue stands for.
-    """
-    old = columns["duplicate_similarity"]
-    # Media beyond the related rows are less similar than the coarsest level, so similarities above it are exact.
-    columns["duplicate_similarity"] = np.where(
-        grouped[:, 0], similarity, np.minimum(np.maximum(similarity, old), DUPLICATE_LEVELS[0])
-    ).astype(np.float32)
-    columns[DUPLICATE_ISSUE.confidence_column] = np.where(grouped[:, level], np.clip(similarity, 0, 1), np.nan).astype(
-        np.float32
-    )
-    return columns
+def widest_groups(numbered: NumberedRows) -> npt.NDArray[np.int32]:
+    """Return the group of each row that holds all its others; -1 for none."""
+    names = numbered.media.table.schema.names
+    return numbered.integers(NEAR if NEAR in names else DUPLICATES[0])
 
 
-def related_rows(around: Neighbourhood, changed: Rows, copies: CopyPairs) -> Rows:
-    """Return the rows that can form groups with some rows: their groups, copies and near neighbours, transitively."""
-    group, original = around.numbered.integers(DUPLICATES[0]), around.original
+def related_rows(around: Neighbourhood, changed: Rows, copies: CopyPairs | None) -> Rows:
+    """Return the rows that can form groups with some rows: their groups, and copies or near neighbours of these."""
+    group, original = widest_groups(around.numbered), around.original
     related = changed[original[changed] >= 0]
     while True:
         groups = np.unique(group[related])
         is_related = among(group, groups[groups >= 0])
         is_related[related] = True
-        is_related |= among(original, original[is_related & (original >= 0)])
-        near, similarity = around.lists(np.unique(original[is_related & (original >= 0)]))
-        is_related[near[(near >= 0) & (similarity >= DUPLICATE_LEVELS[0] - 1e-6)]] = True
-        is_related[copies.a[is_related[copies.b]]] = True
-        is_related[copies.b[is_related[copies.a]]] = True
+        if copies is None:
+            is_related |= among(original, original[is_related & (original >= 0)])
+            near, similarity = around.lists(np.unique(original[is_related & (original >= 0)]))
+            is_related[near[(near >= 0) & (similarity >= DUPLICATE_LEVELS[0] - 1e-6)]] = True
+        else:
+            is_related[copies.a[is_related[copies.b]]] = True
+            is_related[copies.b[is_related[copies.a]]] = True
         if int(is_related.sum()) == len(related):
             return related
         related = np.flatnonzero(is_related)

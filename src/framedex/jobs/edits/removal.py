@@ -19,20 +19,20 @@ from framedex.analysis.scores import neighbour_distances, outlier_values, unique
 from framedex.core.arrays import Mask, RowIds, Vectors
 from framedex.issue_types import JudgedBy, issue_types
 from framedex.jobs.context import JobContext
-from framedex.jobs.edits.decisions import regroup, related_rows
+from framedex.jobs.edits.decisions import regroup, related_rows, widest_groups
 from framedex.jobs.edits.labels import judge_part
 from framedex.jobs.edits.neighbourhood import GraphPart, Neighbourhood, among, graph_part
 from framedex.jobs.edits.numbered_rows import NumberedRows
 from framedex.jobs.index.columns import limited_confidence, to_batch
 from framedex.jobs.index.finish import means_path, read_sums
 from framedex.storage import tables
-from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, has_own_descriptor
+from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs
 from framedex.storage.generation import Generation, Summary
 from framedex.storage.label_decisions import read_label_decisions
 from framedex.storage.media import Media
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, index_schema
+from framedex.storage.media_rows import CLUSTERS, index_schema
 from framedex.storage.overlay import REMOVED, Values, merge_values
-from framedex.storage.table_names import LABEL_STATISTICS, MEANS, MEDIA
+from framedex.storage.table_names import COPIES, LABEL_STATISTICS, MEANS, MEDIA
 from framedex.storage.table_versions import ROW_ID, Table, flat
 from framedex.storage.videos import VIDEOS
 
@@ -73,9 +73,9 @@ def remove_few(job: JobContext, media: Media, row_ids: RowIds) -> Removed | None
     rows = np.sort(around.numbered.find_row_ids(row_ids))
     gone = np.zeros(around.numbered.count, dtype=bool)
     gone[rows] = True
-    copies = around.numbered.copies(head) or NO_PAIRS
-    shown_beside = copies.shares < 1
-    if (gone[copies.a[shown_beside]] | gone[copies.b[shown_beside]]).any():
+    copies = around.numbered.copies(head)
+    beside = NO_PAIRS if copies is None else copies.take(copies.shares < 1)
+    if (gone[beside.a] | gone[beside.b]).any():
         return None  # a collage may belong to another group then
     lists = _Lists.without(around, rows, gone)
     if lists is None or len(lists.changing) > max(_FEW, head.n_images // _SHARE):
@@ -98,7 +98,7 @@ def remove_few(job: JobContext, media: Media, row_ids: RowIds) -> Removed | None
 
 
 def _unlabelled_changes(
-    job: JobContext, media: Media, around: Neighbourhood, lists: "_Lists", gone: Mask, copies: CopyPairs
+    job: JobContext, media: Media, around: Neighbourhood, lists: "_Lists", gone: Mask, copies: CopyPairs | None
 ) -> tuple[dict[str, Values], dict[str, int]]:
     """Return the changed values of the other media but for label issues, and the next free group numbers.
 
@@ -108,12 +108,12 @@ def _unlabelled_changes(
         around: their neighbours.
         lists: the neighbour lists that change.
         gone: bool, shape (rows,): the deleted rows, by number.
-        copies: pairs of copies among all media.
+        copies: pairs of copies among all media; None where similar embeddings are duplicates.
     """
     part = graph_part(lists.original, lists.changing, lists.near, lists.similarity)
     changes = _index_changes(media, around, lists, np.flatnonzero(gone))
     _merge(changes, _score_changes(media, job.head, around.row_ids, lists, part))
-    kept = copies.take(~gone[copies.a] & ~gone[copies.b])
+    kept = None if copies is None else copies.take(~gone[copies.a] & ~gone[copies.b])
     groups, free = _group_changes(job, media, around, gone, copies, kept, changes.get("duplicate_similarity"))
     _merge(changes, groups)
     return changes, free
@@ -212,7 +212,7 @@ def _score_changes(
             default = head.summary.default_limit(each.name, each.threshold)
             limit = head.summary.limits.get(each.name, np.inf if default is None else default)
             columns[each.confidence_column] = limited_confidence(each, columns, limit, missing)
-    if not has_own_descriptor(media.table):
+    if COPIES not in head.tables:
         copies = np.bincount(part.inverse, minlength=len(part.graph.rows))
         nearest = part.graph.similarity[:, 0] if part.graph.k else np.full(len(copies), -1, np.float32)
         columns["duplicate_similarity"] = np.where(copies > 1, np.float32(1), nearest)[part.inverse][part.changes]
@@ -247,8 +247,8 @@ def _group_changes(
     media: Media,
     around: Neighbourhood,
     gone: Mask,
-    copies: CopyPairs,
-    kept: CopyPairs,
+    copies: CopyPairs | None,
+    kept: CopyPairs | None,
     nearest: Values | None,
 ) -> tuple[dict[str, Values], dict[str, int]]:
     """Return the columns about duplicates of media whose groups may change, and the next free group numbers.
@@ -261,14 +261,14 @@ def _group_changes(
         media: the media.
         around: their neighbours.
         gone: bool, shape (rows,): the deleted rows.
-        copies: pairs of copies.
-        kept: those among the others.
+        copies: pairs of copies, or None.
+        kept: those among the others, or None.
         nearest: changed similarities to the nearest other media.
     """
     numbered = around.numbered
     row_of = numbered.find_all({each for ids in job.cannot_link for each in ids})
     sets = [np.array([row_of[each] for each in ids if each in row_of], dtype=np.int64) for ids in job.cannot_link]
-    group = numbered.integers(DUPLICATES[0])
+    group = widest_groups(numbered)
     is_member = among(group, np.unique(group[gone & (group >= 0)]))
     if any((is_member[each] | gone[each]).any() for each in sets):  # else no group was kept apart from these
         members = related_rows(around, np.flatnonzero(gone), copies)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from framedex.analysis.additions import extend, join_clusters, join_groups
 from framedex.analysis.cells import without_rows
 from framedex.analysis.cluster_means import ClusterSums
-from framedex.analysis.duplicates import duplicate_groups
+from framedex.analysis.duplicates import copy_groups, duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.linkage import ROUNDING
 from framedex.analysis.neighbour_lists import NeighbourGraph
@@ -40,17 +40,26 @@ from framedex.jobs.index.index import (
     cannot_link_items,
     cannot_link_rows,
     finite,
-    near_duplicates,
+    first_free_of,
     stage_progress,
 )
 from framedex.jobs.index.indexed_vectors import keep_rows
 from framedex.jobs.index.standings import Comparison, no_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.copy_pairs import CopyPairs, Pairs, has_own_descriptor, raise_similarity, video_owners
+from framedex.storage.copy_pairs import CopyPairs, Pairs, video_owners
 from framedex.storage.generation import IndexSummary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, NO_EMBEDDING, index_schema
+from framedex.storage.media_rows import (
+    ALIKE_LEVELS,
+    CLUSTERS,
+    DUPLICATES,
+    GROUP_LEVELS,
+    GROUPS,
+    NEIGHBOURS,
+    NO_EMBEDDING,
+    index_schema,
+)
 from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.table_versions import Table
 
@@ -67,7 +76,6 @@ def index_added(
     limits: Mapping[str, float] = NO_LIMITS,
     label_decisions: LabelDecisions = NO_LABEL_DECISIONS,
     copies: CopyPairs | None = None,
-    near: Pairs | None = None,
     comparison: Comparison | None = None,
 ) -> WrittenIndex:
     """Compute and write the index columns of appended rows, and of rows with an appended row as a neighbour.
@@ -88,7 +96,6 @@ def index_added(
         limits: limits of issues that users set, by issue type.
         label_decisions: decisions that labels are right.
         copies: pairs of copies among all rows; None if the media have no copy descriptors.
-        near: near-duplicates by copy descriptor, with an added row: row, other row, similarity.
         comparison: compares the members of near-duplicate groups; None for none.
     """
     count = table.count()
@@ -98,9 +105,9 @@ def index_added(
     positions = np.concatenate([indexed.positions, added_positions])
     extended = _extend_graph(table, indexed, vectors, positions, progress)
     indexed = indexed.without_graph()
-    free = dict(summary.first_free)
+    free = first_free_of(summary)
     columns, sums = _cluster_columns(indexed, extended, positions, count, thresholds, sums, free, progress)
-    columns |= _duplicate_columns(table, indexed, extended, positions, count, free, cannot_link, progress, copies, near)
+    columns |= _duplicate_columns(table, indexed, extended, positions, count, free, cannot_link, progress, copies)
     scores, scale = _score_columns(indexed, extended, positions, count, summary.uniqueness_scale)
     columns |= scores
     columns |= graph_columns(extended.graph, extended.first, extended.inverse, positions, count)
@@ -226,60 +233,34 @@ def _duplicate_columns(
     cannot_link: Sequence[Sequence[str]],
     progress: Progress,
     copies: CopyPairs | None,
-    near: Pairs | None,
 ) -> Columns:
     """Return the columns of near-duplicate groups; *free* is updated."""
     progress("finding duplicates", 0.75)
-    by_descriptor = copies is not None and has_own_descriptor(table)
-    known = None if copies is None else copies.items(positions)
     owners = video_owners(table, positions)
-    before = np.stack([indexed.columns[name] for name in DUPLICATES], axis=1)[positions[: extended.n_indexed_items]]
-    old = np.full((len(positions), len(DUPLICATES)), -1, dtype=np.int32)
+    before = np.stack([indexed.columns[name] for name in GROUPS], axis=1)[positions[: extended.n_indexed_items]]
+    old = np.full((len(positions), len(GROUPS)), -1, dtype=np.int32)
     old[: extended.n_indexed_items] = before
-    apart = cannot_link_rows(table, cannot_link)
-    sets = cannot_link_items(apart, positions)
-    if by_descriptor or owners is not None:
-        similarity = np.full(len(positions), -1, np.float32)
-        similarity[: extended.n_indexed_items] = indexed.columns["duplicate_similarity"][
-            positions[: extended.n_indexed_items]
-        ]
+    sets = cannot_link_items(cannot_link_rows(table, cannot_link), positions)
+    if copies is not None:
+        new, similarity = copy_groups(
+            len(positions), copies.items(positions), GROUP_LEVELS, cannot_link=sets, owners=owners
+        )
+    elif sets:
+        vectors = ConcatenatedVectors(extended.indexed, extended.added)
+        new, similarity = duplicate_groups(
+            vectors, extended.graph, extended.inverse, ALIKE_LEVELS, cannot_link=sets, owners=owners
+        )
     else:
+        pairs = _apart(_added_pairs(indexed, extended), owners)
         similarity = _similarity(indexed, extended, positions)
-    if sets:
-        if copies is not None and by_descriptor:
-            new, similarity = near_duplicates(table, copies, apart, positions)
-        else:
-            vectors = ConcatenatedVectors(extended.indexed, extended.added)
-            new, similarity = duplicate_groups(
-                vectors,
-                extended.graph,
-                extended.inverse,
-                DUPLICATE_LEVELS,
-                cannot_link=sets,
-                known=known,
-                owners=owners,
-            )
-        for column, name in enumerate(DUPLICATES):
+        old, numbers = join_groups(old, pairs, ALIKE_LEVELS, [free[name] for name in GROUPS])
+        free |= dict(zip(GROUPS, numbers, strict=True))
+        new = None
+    if new is not None:
+        for column, name in enumerate(GROUPS):
             old[:, column], free[name] = keep_numbers(old[:, column], new[:, column], first_free=free[name])
-    else:
-        parts = [] if near is None else [_items(near, positions)]
-        if not by_descriptor or near is None:
-            parts.append(_apart(_added_pairs(indexed, extended), owners))
-        pairs = parts[0] if len(parts) == 1 else _joined(*parts)
-        if known is not None:
-            with_added = np.maximum(known[0], known[1]) >= extended.n_indexed_items
-            pairs = _joined(pairs, (known[0][with_added], known[1][with_added], known[2][with_added]))
-        if known is not None or owners is not None:
-            raise_similarity(similarity, pairs)
-        old, numbers = join_groups(old, pairs, DUPLICATE_LEVELS, [free[name] for name in DUPLICATES])
-        free |= dict(zip(DUPLICATES, numbers, strict=True))
-    columns: Columns = {name: scatter(old[:, column], positions, count) for column, name in enumerate(DUPLICATES)}
+    columns: Columns = {name: scatter(old[:, column], positions, count) for column, name in enumerate(GROUPS)}
     return columns | {"duplicate_similarity": scatter(similarity, positions, count)}
-
-
-def _items(pairs: Pairs, positions: Positions) -> Pairs:
-    """Return pairs of rows as pairs of items, whose ascending rows are *positions*."""
-    return CopyPairs(*pairs, (), np.ones(len(pairs[0]), np.float32)).items(positions)
 
 
 def _apart(pairs: Pairs, owners: npt.NDArray[np.int32] | None) -> Pairs:
@@ -288,11 +269,6 @@ def _apart(pairs: Pairs, owners: npt.NDArray[np.int32] | None) -> Pairs:
         return pairs
     kept = (owners[pairs[0]] < 0) | (owners[pairs[0]] != owners[pairs[1]])
     return pairs[0][kept], pairs[1][kept], pairs[2][kept]
-
-
-def _joined(pairs: Pairs, others: Pairs) -> Pairs:
-    first, second = (np.concatenate([pairs[at], others[at]]) for at in (0, 1))
-    return first, second, np.concatenate([pairs[2], others[2]])
 
 
 def _similarity(indexed: IndexedRows, extended: _ExtendedRows, positions: Positions) -> npt.NDArray[np.float32]:

@@ -90,8 +90,7 @@ def index_changed(
             cannot_link=job.cannot_link,
             limits=job.limits,
             label_decisions=job.label_decisions,
-            copies=None if kept is None else kept.joined(NO_PAIRS if found is None else found.pairs),
-            near=None if found is None else found.near,
+            copies=None if kept is None else kept.joined(found or NO_PAIRS),
             comparison=None if found is None else Comparison(job, roots),
         )
 
@@ -115,6 +114,7 @@ def rebuild_index(
     that were never read.
     """
     table = Table(table.path, tables.fold_edits(table))
+    known = None if known is None else known.verified()
     measuring = _READING if unread else _MEASURING
     completed = complete_rows(
         job, table, lambda stage, share: progress(stage, measuring * share), roots=roots, unread=unread
@@ -122,12 +122,16 @@ def rebuild_index(
     table = completed.table
     start = measuring + _COPIES
     with found_copies(
-        job, table, roots=roots, progress=lambda stage, share: progress(stage, measuring + _COPIES * share)
+        job,
+        table,
+        known=known,
+        roots=roots,
+        progress=lambda stage, share: progress(stage, measuring + _COPIES * share),
     ) as found:
         indexed = index(
             table,
             job.config.thresholds,
-            copies=None if found is None else with_known(found.pairs, known),
+            copies=None if found is None else with_known(found, known),
             comparison=None if found is None else Comparison(job, roots),
             progress=lambda stage, share: progress(stage, start + (1 - start) * share),
             first_free=summary.first_free,

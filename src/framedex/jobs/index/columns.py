@@ -39,6 +39,7 @@ from framedex.storage.media_rows import (
     CLUSTERS,
     DAMAGED,
     DUPLICATES,
+    NEAR,
     NEIGHBOURS,
     STANDING,
     index_schema,
@@ -400,9 +401,11 @@ def read_indexed_rows(table: Table, centroids: Vectors | None, reach: float) -> 
         centroids: float32, shape (C, D): the centroids of the graph's cells; None if all rows were compared.
         reach: the reach of the cells.
     """
-    rows, columns = _read_indexed(
-        table, [name for name in index_schema().names if name in indexed_columns() - {*_LISTS}]
-    )
+    names = [name for name in index_schema().names if name in indexed_columns() - {*_LISTS}]
+    if NEAR not in table.schema.names:  # of an older version of the program
+        names.remove(NEAR)
+    rows, columns = _read_indexed(table, names)
+    columns.setdefault(NEAR, columns[DUPLICATES[0]])
     numbers = RowNumbers.of(table.overlay)
     original, cell = numbers.rows(columns.pop("original")), columns.pop("cell")
     first = np.flatnonzero(original == np.arange(rows))

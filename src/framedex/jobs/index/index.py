@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from framedex.analysis.cells import Cells, without_rows
 from framedex.analysis.cluster_means import ClusterSums
-from framedex.analysis.duplicates import duplicate_groups
+from framedex.analysis.duplicates import copy_groups, duplicate_groups
 from framedex.analysis.labels import LabelStatistics, label_quality
 from framedex.analysis.scores import neighbour_distances, outlier_values, uniqueness
 from framedex.analysis.stability import keep_numbers
@@ -32,23 +32,26 @@ from framedex.jobs.index.columns import (
 from framedex.jobs.index.indexed_vectors import IndexedVectors, InMemory, indexed_vectors
 from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.index.standings import Comparison, no_standings
-from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.copy_pairs import (
-    CopyPairs,
-    compared_column,
-    has_own_descriptor,
-    read_descriptors,
-    video_owners,
-)
+from framedex.storage.copy_pairs import CopyPairs, read_descriptors, video_owners
 from framedex.storage.generation import IndexSummary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NO_EMBEDDING, index_columns_of, index_schema
+from framedex.storage.media_rows import (
+    ALIKE_LEVELS,
+    CLUSTERS,
+    DUPLICATES,
+    GROUP_LEVELS,
+    GROUPS,
+    NEAR,
+    NO_EMBEDDING,
+    index_columns_of,
+    index_schema,
+)
 from framedex.storage.table_versions import Table
 
 Groups = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """Groups of each level and similarities, as :func:`duplicate_groups` returns them."""
-FIRST_NUMBERS = dict.fromkeys(CLUSTERS, NO_EMBEDDING + 1) | dict.fromkeys(DUPLICATES, 0)
+FIRST_NUMBERS = dict.fromkeys(CLUSTERS, NO_EMBEDDING + 1) | dict.fromkeys(GROUPS, 0)
 
 
 @dataclass(frozen=True)
@@ -133,9 +136,6 @@ def index(
         WorkspaceError: there is too little space on the disk for temporary files.
     """
     count = table.count()
-    near = None
-    if copies is not None and has_own_descriptor(table):
-        near = _of_all_rows(table, copies, cannot_link, resources)
     progress("loading vectors", 0.0)
     finding = stage_progress(progress, "finding neighbours", 0.0, 0.35)
     with indexed_vectors(table, "embedding", resources, finding) as vectors:
@@ -149,7 +149,6 @@ def index(
             progress,
             count,
             copies,
-            near,
         )
         clusters = vectors.clusters(thresholds, stage_progress(progress, "clustering", 0.5, 0.85))
         columns |= {name: scatter(clusters[:, level], positions, count) for level, name in enumerate(CLUSTERS)}
@@ -184,7 +183,6 @@ def _graph_results(
     progress: Progress,
     count: int,
     copies: CopyPairs | None,
-    near: Groups | None,
 ) -> tuple[Columns, dict[str, float], float, tuple[float | None, tuple[pa.Array, LabelStatistics]]]:
     """Return (columns, defaults, scale, (agreement, statistics)), as computed from the neighbours.
 
@@ -193,21 +191,20 @@ def _graph_results(
     """
     progress("finding duplicates", 0.35)
     graph, positions, inverse = vectors.graph, vectors.positions, vectors.inverse
-    if near is not None:
-        groups, similarity = (each[positions] for each in near)
+    apart = cannot_link_items(cannot_link_rows(table, cannot_link), positions)
+    owners = video_owners(table, positions)
+    if copies is not None:
+        known = copies.items(positions)
+        groups, similarity = copy_groups(len(positions), known, GROUP_LEVELS, cannot_link=apart, owners=owners)
     else:
-        apart = cannot_link_items(cannot_link_rows(table, cannot_link), positions)
-        known = None if copies is None else copies.items(positions)
-        owners = video_owners(table, positions)
         groups, similarity = vectors.once(
             "duplicates",
-            (apart, known, owners),
+            (apart, owners),
             lambda finding: duplicate_groups(
-                vectors.vectors, graph, inverse, DUPLICATE_LEVELS,
-                cannot_link=apart, known=known, owners=owners, progress=finding,
+                vectors.vectors, graph, inverse, ALIKE_LEVELS, cannot_link=apart, owners=owners, progress=finding
             ),
             stage_progress(progress, "finding duplicates", 0.35, 0.45),
-        )  # fmt: skip
+        )
     labels = read_label_codes(table, positions, label_decisions)
     quality = label_quality(
         graph,
@@ -219,7 +216,7 @@ def _graph_results(
     distances = neighbour_distances(graph, inverse)
     outliers, limit = outlier_values(distances)
     unique, scale = uniqueness(distances)
-    columns: Columns = {name: scatter(groups[:, level], positions, count) for level, name in enumerate(DUPLICATES)}
+    columns: Columns = {name: scatter(groups[:, level], positions, count) for level, name in enumerate(GROUPS)}
     columns |= {
         "duplicate_similarity": scatter(similarity, positions, count),
         "uniqueness": scatter(unique, positions, count),
@@ -229,45 +226,36 @@ def _graph_results(
     return columns, {OUTLIERS.name: limit}, scale, (quality.agreement, (labels.names, quality.statistics))
 
 
-def _of_all_rows(
-    table: Table, copies: CopyPairs, cannot_link: Sequence[Sequence[str]], resources: IndexResources | None
+def duplicates_among(
+    table: Table, copies: CopyPairs | None, cannot_link: Sequence[Positions], rows: Positions
 ) -> Groups:
-    """Return the near-duplicate groups of all rows of a table, -1 for rows without a copy descriptor."""
-    apart = cannot_link_rows(table, cannot_link)
-    with indexed_vectors(table, compared_column(table), resources, lambda _share: None) as vectors:
-        groups, similarity = _near_duplicates(table, copies, apart, vectors)
-        rows = vectors.positions
-    return scatter(groups, rows, table.count()), np.nan_to_num(scatter(similarity, rows, table.count()), nan=-1)
-
-
-def near_duplicates(table: Table, copies: CopyPairs, cannot_link: Sequence[Positions], rows: Positions) -> Groups:
-    """Return the near-duplicate groups among the media of a table, by their copy descriptors and pairs of copies.
+    """Return the duplicate groups among some rows of a media table that form groups with no others.
 
     Args:
         table: the media table.
-        copies: pairs of copies.
+        copies: pairs of copies; None where similar embeddings are duplicates.
         cannot_link: sets of rows; no two of a set are duplicates.
-        rows: the ascending rows to group; those without a copy descriptor are in no group.
+        rows: the ascending rows to group; those without an embedding are in no group.
     """
-    described, vectors = read_descriptors(table, rows)
-    index_of_rows = InMemory.of(rows[described], vectors, lambda _share: None)
-    groups, similarity = _near_duplicates(table, copies, cannot_link, index_of_rows)
-    return scatter(groups, described, len(rows)), np.nan_to_num(scatter(similarity, described, len(rows)), nan=-1)
-
-
-def _near_duplicates(
-    table: Table, copies: CopyPairs, cannot_link: Sequence[Positions], vectors: IndexedVectors
-) -> Groups:
-    """Return the near-duplicate groups of the items of an index of copy descriptors."""
-    return duplicate_groups(
+    if copies is not None:
+        return copy_groups(
+            len(rows),
+            copies.items(rows),
+            GROUP_LEVELS,
+            cannot_link=cannot_link_items(cannot_link, rows),
+            owners=video_owners(table, rows),
+        )
+    described, content = read_descriptors(table, rows)
+    vectors = InMemory.of(rows[described], content, lambda _share: None)
+    groups, similarity = duplicate_groups(
         vectors.vectors,
         vectors.graph,
         vectors.inverse,
-        DUPLICATE_LEVELS,
+        ALIKE_LEVELS,
         cannot_link=cannot_link_items(cannot_link, vectors.positions),
-        known=copies.items(vectors.positions),
         owners=video_owners(table, vectors.positions),
     )
+    return scatter(groups, described, len(rows)), np.nan_to_num(scatter(similarity, described, len(rows)), nan=-1)
 
 
 def stage_progress(progress: Progress, stage: str, start: float, end: float) -> ShareProgress:
@@ -318,6 +306,11 @@ def _keep_numbers(table: Table, columns: Columns, first_free: dict[str, int], se
             joined[np.isin(joined, old[:settled])] = -1
         columns[name], first_free[name] = keep_numbers(old, new, first_free=first_free[name])
     return first_free
+
+
+def first_free_of(summary: IndexSummary) -> dict[str, int]:
+    """Return the lowest number that was never used, by column; older versions had no groups of what is alike."""
+    return {NEAR: summary.first_free[DUPLICATES[0]]} | summary.first_free
 
 
 def finite(limits: Mapping[str, float]) -> dict[str, float | None]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from framedex.analysis.cells import without_rows
 from framedex.analysis.cluster_means import ClusterSums
-from framedex.analysis.duplicates import duplicate_groups
+from framedex.analysis.duplicates import copy_groups, duplicate_groups
 from framedex.analysis.labels import label_quality
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.removals import without
@@ -38,16 +38,24 @@ from framedex.jobs.index.index import (
     cannot_link_items,
     cannot_link_rows,
     finite,
-    near_duplicates,
+    first_free_of,
     stage_progress,
 )
 from framedex.jobs.index.standings import kept_standings
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.copy_pairs import CopyPairs, Pairs, has_own_descriptor, raise_similarity, video_owners
+from framedex.storage.copy_pairs import CopyPairs, video_owners
 from framedex.storage.generation import IndexSummary
 from framedex.storage.label_decisions import NO_LABEL_DECISIONS, LabelDecisions
-from framedex.storage.media_rows import CLUSTERS, DUPLICATES, NEIGHBOURS, index_schema
+from framedex.storage.media_rows import (
+    ALIKE_LEVELS,
+    CLUSTERS,
+    GROUP_LEVELS,
+    GROUPS,
+    NEAR,
+    NEIGHBOURS,
+    index_schema,
+)
 from framedex.storage.stored_vectors import StoredVectors
 from framedex.storage.table_versions import Table
 
@@ -94,7 +102,7 @@ def index_removed(
     unindexed = np.full(count - int(np.count_nonzero(~deleted)), -1, dtype=np.int32)
     columns: Columns = {name: np.append(indexed.columns[name][~deleted], unindexed) for name in CLUSTERS}
     progress("finding duplicates", 0.6)
-    free = dict(summary.first_free)
+    free = first_free_of(summary)
     left = None if copies is None else copies.moved(np.where(deleted, -1, np.cumsum(~deleted) - 1))
     columns |= _duplicate_columns(indexed, remaining, deleted, after, cannot_link, left, free, count)
     scores, scale = _score_columns(indexed, remaining, deleted, summary.uniqueness_scale, count)
@@ -208,72 +216,67 @@ def _duplicate_columns(
     count: int,
 ) -> Columns:
     """Return the columns of near-duplicate groups; *free* is updated."""
-    by_descriptor = copies is not None and has_own_descriptor(table)
-    apart = cannot_link_rows(table, cannot_link)
-    sets = cannot_link_items(apart, remaining.positions)
+    sets = cannot_link_items(cannot_link_rows(table, cannot_link), remaining.positions)
     owners = video_owners(table, remaining.positions)
-    old = np.stack([indexed.columns[name][~deleted] for name in DUPLICATES], axis=1)[remaining.positions]
-    coarsest = indexed.columns[DUPLICATES[0]]
+    old = np.stack([indexed.columns[name][~deleted] for name in GROUPS], axis=1)[remaining.positions]
+    if copies is not None:
+        known = copies.items(remaining.positions)
+        groups, similarity = copy_groups(len(old), known, GROUP_LEVELS, cannot_link=sets, owners=owners)
+        for column, name in enumerate(GROUPS):
+            old[:, column], free[name] = keep_numbers(old[:, column], groups[:, column], first_free=free[name])
+        return _scattered(old, similarity, remaining, count)
+    coarsest = indexed.columns[NEAR]
     affected = np.unique(coarsest[deleted & (coarsest >= 0)])
     n_copies = np.bincount(remaining.inverse, minlength=len(remaining.first))
     nearest = remaining.graph.similarity[:, 0] if remaining.graph.k else np.full(len(remaining.first), -1, np.float32)
     similarity = indexed.columns["duplicate_similarity"][~deleted][remaining.positions]
     changed = remaining.changed[remaining.inverse]
-    if not by_descriptor and owners is None:
+    if owners is None:
         similarity[changed] = np.where(n_copies > 1, np.float32(1), nearest)[remaining.inverse[changed]]
-    joined, pairs = np.empty(0, np.int64), None
-    if copies is not None:
-        pairs = copies.items(remaining.positions)
-        raise_similarity(similarity, pairs)
-        # A collage whose first image is gone belongs to the next one.
-        ends = old[np.stack(pairs[:2]), 0]
-        joined = np.unique(np.stack(pairs[:2])[:, (ends[0] != ends[1]) | (ends[0] < 0)])
-        affected = np.union1d(affected, old[joined, 0][old[joined, 0] >= 0])
     # A group lies within one of the coarsest level, and so do all near-duplicates of its members.
-    rows = np.unique(remaining.inverse[np.union1d(np.flatnonzero(np.isin(old[:, 0], affected)), joined)])
+    rows = np.unique(remaining.inverse[np.isin(old[:, 0], affected)])
     if len(rows):
+        apart = cannot_link_rows(table, cannot_link)
         if any(len(rest) < len(ids) for rest, ids in zip(apart, cannot_link, strict=True)):
-            rows = _with_near(remaining, rows, old[:, 0], pairs)  # what is gone may have kept others apart
+            rows = _with_near(remaining, rows, old[:, 0])  # what is gone may have kept others apart
         items = np.flatnonzero(np.isin(remaining.inverse, rows))
-        if copies is not None and by_descriptor:
-            groups, near = near_duplicates(table, copies, apart, remaining.positions[items])
-        else:
-            known = None if copies is None else copies.items(remaining.positions[items])
-            groups, near = _regroup(remaining, rows, items, sets, known, None if owners is None else owners[items])
-        for column, name in enumerate(DUPLICATES):
+        groups, near = _regroup(remaining, rows, items, sets, None if owners is None else owners[items])
+        for column, name in enumerate(GROUPS):
             old[items, column], free[name] = keep_numbers(old[items, column], groups[:, column], first_free=free[name])
         similarity[items] = np.where(
             groups[:, 0] >= 0, near, np.minimum(similarity[items], np.float32(DUPLICATE_LEVELS[0]))
         )
+    return _scattered(old, similarity, remaining, count)
+
+
+def _scattered(
+    groups: npt.NDArray[np.int32], similarity: npt.NDArray[np.float32], remaining: _RemainingRows, count: int
+) -> Columns:
+    """Return the columns of groups and similarities of all rows."""
     columns: Columns = {
-        name: scatter(old[:, column], remaining.positions, count) for column, name in enumerate(DUPLICATES)
+        name: scatter(groups[:, column], remaining.positions, count) for column, name in enumerate(GROUPS)
     }
     return columns | {"duplicate_similarity": scatter(similarity, remaining.positions, count)}
 
 
-def _with_near(
-    remaining: _RemainingRows, rows: Positions, groups: npt.NDArray[np.int32], pairs: Pairs | None
-) -> Positions:
+def _with_near(remaining: _RemainingRows, rows: Positions, groups: npt.NDArray[np.int32]) -> Positions:
     """Return distinct rows, ascending, with all that could form a group with some of them.
 
     Args:
         remaining: all distinct rows.
         rows: some of them.
         groups: shape (N,): the group of each item at the coarsest level; -1 for none.
-        pairs: copies among the items.
     """
     inverse, graph = remaining.inverse, remaining.graph
     is_near = (graph.rows >= 0) & (graph.similarity >= DUPLICATE_LEVELS[0] - 1e-6)
     near, related = np.where(is_near, graph.rows, 0), np.zeros(len(remaining.first), dtype=bool)
     related[rows] = True
-    ends = np.empty((2, 0), np.int64) if pairs is None else inverse[np.stack(pairs[:2])]
     while True:
         count = np.count_nonzero(related)
         of_groups = np.unique(groups[related[inverse] & (groups >= 0)])
         related[inverse[np.isin(groups, of_groups)]] = True
         related |= (related[near] & is_near).any(axis=1)
         related[near[related][is_near[related]]] = True
-        related[ends[:, related[ends].any(axis=0)]] = True
         if np.count_nonzero(related) == count:
             return np.flatnonzero(related)
 
@@ -283,7 +286,6 @@ def _regroup(
     rows: Positions,
     items: Positions,
     cannot_link: Sequence[npt.NDArray[np.int64]],
-    known: Pairs | None,
     owners: npt.NDArray[np.int32] | None,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Return the groups of the items of some distinct rows, and the similarity to the most similar other item."""
@@ -303,9 +305,8 @@ def _regroup(
         VectorsInMemory(remaining.vectors.take(rows)) if fits_memory else SelectedVectors(remaining.vectors, rows),
         NeighbourGraph(neighbours, similarity, cells),
         number[remaining.inverse[items]].astype(np.int64),
-        DUPLICATE_LEVELS,
+        ALIKE_LEVELS,
         cannot_link=[each for each in sets if len(each) > 1],
-        known=known,
         owners=owners,
     )
 

@@ -1,139 +1,133 @@
-"""Verification of copies by keypoints: which pairs of images show the same, and what was done to the copy."""
+"""Verification of copies: which pairs of images show the same, and what was done to the copy.
+
+Files with equal content are copies. Images that are alike as they are are laid over each other. Where that shows
+nothing in common, and in all other pairs, keypoints tell how one image lies upon the other one. They are copies where
+what is laid over each other shows the same, or was covered in parts (:mod:`framedex.analysis.registration`).
+"""
 
 import hashlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
-from framedex.analysis.keypoints import Keypoints, SharedView, find_keypoints, shared_view, to_keypoint_size
-from framedex.core.arrays import Mask, RowIds
-from framedex.core.borders import Box, cropped, inner_box
+from framedex.analysis.keypoints import Keypoints, SharedView, shared_view
+from framedex.analysis.registration import Difference, Judgement, Matrix, least_difference, quarters_of, stretched
+from framedex.core.arrays import Mask
+from framedex.core.borders import Box
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.core.progress import ShareProgress
 from framedex.core.stages import Stages
-from framedex.encoders.copy_descriptor import panels
 from framedex.errors import Unavailable
 from framedex.executors import Executor
-from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
-from framedex.jobs.ingest.image_pass import decode_rows
-from framedex.media.decoded_image import DecodedImage
-from framedex.records import DUPLICATE_LEVELS
-from framedex.settings import Settings
+from framedex.jobs.index.compared_images import ComparedImages, GreyImage, ImageSource, Keys
+from framedex.jobs.index.keypoint_cache import KeypointCache
 from framedex.storage.copy_pairs import CROPPED, NO_PAIRS, CopyPairs
-from framedex.storage.media import Media
 
 Rows = npt.NDArray[np.int64]
-_Copy = tuple[int, int, str, float]
-VERIFIED = DUPLICATE_LEVELS[0]
-"""The similarity of copies that keypoints show."""
 _LOG = logging.getLogger(__name__)
-_DETAIL = 240  # pixels of the shorter side of the images in which keypoints are found
-_BLOCK = 256  # images whose keypoints are stored at a time
 _PART = 64  # pairs that a worker compares at a time
+_GREYS = 128  # pairs whose pixels are held at a time
 _KEPT_EVERY_S = 300.0
 _VERIFIED = "verified"  # the stage with the pairs that are done
 _PAIRS = 2**14  # pairs whose images are read and compared at a time
-_FEW_SHARE = 16  # fewer images than this part of the table are read by number
-_TAKEN = 1024  # rows that are read by number at a time
 _WHOLE = 0.97  # share of an image that counts as all of it
 _FRAME = 0.08  # difference of shares of an image that trimming and compression make
 _TURN = 1.5  # degrees that are a turn
 _ALL = 0.9  # share of an image that another one shows as one of its parts
 _SAME_BOX = 0.85  # intersection over union
-_READING = 0.7  # share of the work that is done after the images are read
+_NEAR, _READING = 0.5, 0.7  # shares of the work that are done after near pairs, and after keypoints are read
+
+SAME_PIXELS, RECOMPRESSED, CHANGED, MOVED, COVERED = 1.0, 0.995, 0.985, 0.97, 0.96
+"""The similarities of copies: equal pixels; compressed again or resized; other light, colours, sharpness or noise;
+turned, mirrored, framed or cropped; covered in parts, or beside other content."""
+_MOST_DAMAGED, _LEAST_DETAIL = 0.7, 0.88  # share of a damaged image that is not seen, and the detail of the rest
+_FINE_DETAIL, _FINE_RESIDUAL = 0.95, 3.0  # of copies that were compressed again or resized alone
 
 
-@dataclass(frozen=True)
-class ImageSource:
-    """A media table whose images are compared.
+class _Copy(NamedTuple):
+    """A verified pair; see :class:`CopyPairs`."""
 
-    Attributes:
-        media: the media.
-        settings: limits.
-        keypoints: the folder of cached keypoints.
-        first: the number of its first row among the rows of all tables that are compared.
-    """
-
-    media: Media
-    settings: Settings
-    keypoints: Path
-    first: int = 0
+    a: int
+    b: int
+    similarity: float
+    reason: str | None
+    share: float
+    covered: float
+    residual: float
 
 
 def verified_pairs(
     sources: Sequence[ImageSource],
     a: Rows,
     b: Rows,
-    mirrored: npt.NDArray[np.bool_],
+    *,
+    near: Mask,
+    mirrored: Mask,
     executor: Executor,
     progress: ShareProgress,
-    *,
     stages: Stages | None = None,
 ) -> CopyPairs:
-    """Return the pairs of rows that keypoints confirm. The result does not depend on the executor.
+    """Return the pairs of rows that are shown to be copies. The result does not depend on the executor.
 
     Args:
         sources: tables whose rows are numbered one after another.
         a: int64, shape (P,): the first row of each pair.
         b: int64, shape (P,): the second one.
+        near: bool, shape (P,): whether the images are alike as they are.
         mirrored: bool, shape (P,): whether the second image may be mirrored.
         executor: reads images and compares them.
         progress: called with the share that is done; raises to stop.
         stages: keep what is done every few minutes, for a process that goes on with the same pairs after a kill.
     """
-    pairs = _PairsToVerify(a, b, mirrored)
+    pairs = _PairsToVerify(a, b, near, mirrored)
     done, made = _begun(stages, pairs)
     kept_at = time.monotonic()
     with ExitStack() as stack:
-        images = [_Images(each, stack.enter_context(KeypointCache(each.keypoints))) for each in sources]
+        images = [ComparedImages(each, stack.enter_context(KeypointCache(each.keypoints))) for each in sources]
         for first, part in pairs.parts():
             if first < done:
                 continue
             share = _part_of(progress, first / len(a), len(part) / len(a))
             try:
-                found = _views(images, pairs, part, executor, share)
+                made |= _Verification(images, pairs, executor).copies(part, share)
             except Unavailable as error:
                 _LOG.warning("further copies are not verified, because images cannot be read: %s", error)
                 break
-            numbered = zip(part.tolist(), found, strict=True)
-            made |= {pair: _described(int(a[pair]), int(b[pair]), proof) for pair, proof in numbered if proof}
             if stages is not None and time.monotonic() - kept_at >= _KEPT_EVERY_S:
                 with suppress(OSError):  # the disk is full
                     stages.put(_VERIFIED, (pairs.key, first + len(part), made))
                 kept_at = time.monotonic()
-        if unread := sum(len(each.unread) for each in images):
+        if unread := len(set().union(*(each.unread for each in images))):
             _LOG.warning("copies of %d images are not verified, because the images cannot be read", unread)
     if not made:
         return NO_PAIRS
-    first_rows, second, reasons, shares = zip(*(made[pair] for pair in sorted(made)), strict=True)
-    similarity = np.full(len(made), VERIFIED, np.float32)
-    return CopyPairs(
-        np.array(first_rows, np.int64), np.array(second, np.int64), similarity, reasons, np.array(shares, np.float32)
-    )
+    first_rows, second, similarity, reasons, *numbers = zip(*(made[pair] for pair in sorted(made)), strict=True)
+    shares, covered, residual = (np.array(each, np.float32) for each in numbers)
+    ends = np.array(first_rows, np.int64), np.array(second, np.int64)
+    return CopyPairs(*ends, np.array(similarity, np.float32), reasons, shares, covered, residual)
 
 
 @dataclass(frozen=True)
 class _PairsToVerify:
-    """Pairs of rows, and whether the second image may be mirrored; see :func:`verified_pairs`."""
+    """Pairs of rows; see :func:`verified_pairs`."""
 
     a: Rows
     b: Rows
+    near: Mask
     mirrored: Mask
 
     @cached_property
     def key(self) -> bytes:
         """A key of the pairs."""
         digest = hashlib.blake2b(digest_size=16)
-        for each in (self.a, self.b, self.mirrored):
+        for each in (self.a, self.b, self.near, self.mirrored):
             digest.update(each.tobytes())
         return digest.digest()
 
@@ -155,30 +149,217 @@ def _begun(stages: Stages | None, pairs: _PairsToVerify) -> tuple[int, dict[int,
     return (0, {}) if found is None or found[0] != pairs.key else found[1:]
 
 
-def _views(
-    images: Sequence["_Images"], pairs: _PairsToVerify, part: Rows, executor: Executor, progress: ShareProgress
-) -> list["_Proof | None"]:
-    """Return what the images of a part of the pairs share; see :func:`verified_pairs`."""
-    a, b = pairs.a[part], pairs.b[part]
-    wanted = np.union1d(a, b)
-    is_mirrored = np.isin(wanted, pairs.mirrored_rows)
-    keys: _Keys = {}
-    done = 0.0
-    for each in images:
-        low, high = np.searchsorted(wanted, [each.first, each.first + each.media.table.count()]).tolist()
-        share = _READING * (high - low) / max(len(wanted), 1)
-        reading = _part_of(progress, done, share)
-        keys |= each.read_keypoints(wanted[low:high], is_mirrored[low:high], executor, reading)
-        done += share
-    listed = list(zip(a.tolist(), b.tolist(), pairs.mirrored[part].tolist(), strict=True))
-    caches = [each.cache for each in images]
-    found = _compare(keys, listed, caches, executor, _part_of(progress, _READING, 1 - _READING))
-    for cache in caches:
-        cache.forget()
-    return found
+@dataclass(frozen=True)
+class _Verification:
+    """Verification of parts of the pairs; see :func:`verified_pairs`."""
+
+    images: Sequence[ComparedImages]
+    pairs: _PairsToVerify
+    executor: Executor
+
+    def copies(self, part: Rows, progress: ShareProgress) -> dict[int, _Copy]:
+        """Return the copies among some pairs, by pair."""
+        near = part[self.pairs.near[part]]
+        made = self._equal_files(near)
+        near = near[[pair not in made for pair in near.tolist()]] if made else near
+        further = {int(pair) for pair in part[~self.pairs.near[part]]}
+        whole = ((pair, _Layer(None)) for pair in near.tolist())
+        for pair, registered in self._registered(whole, len(near), _part_of(progress, 0, _NEAR)):
+            if registered is not None and registered.judgement is not Judgement.DIFFERENT:
+                made[pair] = self._copy(pair, registered, None)
+            elif registered is None or not registered.difference.is_aligned:
+                further.add(pair)
+        chosen = np.array(sorted(further), np.int64)
+        if not len(chosen):
+            return made
+        proofs = self._proofs(chosen, _part_of(progress, _NEAR, _READING - _NEAR))
+        laid = {pair: proof for pair, proof in zip(chosen.tolist(), proofs, strict=True) if proof is not None}
+        layers = ((pair, _Layer.of(proof)) for pair, proof in laid.items())
+        for pair, registered in self._registered(layers, len(laid), _part_of(progress, _READING, 1 - _READING)):
+            if registered is not None and registered.judgement is not Judgement.DIFFERENT:
+                made[pair] = self._copy(pair, registered, laid[pair])
+        return made
+
+    def _equal_files(self, near: Rows) -> dict[int, _Copy]:
+        """Return the pairs of equal files."""
+        contents: dict[int, bytes] = {}
+        for each, rows in self._of_images(np.union1d(self.pairs.a[near], self.pairs.b[near])):
+            contents |= each.contents(rows)
+        return {
+            pair: _Copy(a, b, SAME_PIXELS, None, 1.0, 0.0, 0.0)
+            for pair, a, b in self._ends(near)
+            if a in contents and contents[a] == contents.get(b)
+        }
+
+    def _of_images(self, rows: Rows) -> Iterator[tuple[ComparedImages, Rows]]:
+        """Yield the images of each source, and those of the ascending rows that it has."""
+        for each in self.images:
+            low, high = np.searchsorted(rows, [each.first, each.end]).tolist()
+            yield each, rows[low:high]
+
+    def _ends(self, pairs: Rows) -> Iterable[tuple[int, int, int]]:
+        ends = (self.pairs.a[pairs].tolist(), self.pairs.b[pairs].tolist())
+        return zip(pairs.tolist(), *ends, strict=True)
+
+    def _registered(
+        self, layers: Iterable[tuple[int, "_Layer"]], count: int, progress: ShareProgress
+    ) -> Iterator[tuple[int, "_Registered | None"]]:
+        """Yield the differences of pairs, in their order; None where an image cannot be read, or nothing is alike."""
+        waiting: list[tuple[int, _Layer]] = []
+        done, held = 0, dict[int, GreyImage]()
+        for number, each in enumerate(layers, 1):
+            waiting.append(each)
+            if len(waiting) < _GREYS and number < count:
+                continue
+            pairs = np.array([pair for pair, _ in waiting], np.int64)
+            rows = np.union1d(self.pairs.a[pairs], self.pairs.b[pairs])
+            held = {row: grey for row, grey in held.items() if row in set(rows.tolist())}
+            for images, some in self._of_images(rows):
+                held |= images.read_greys(some[[row not in held for row in some.tolist()]], self.executor)
+            laid = [
+                _LaidPair(held.get(a), held.get(b), layer)
+                for (_, a, b), (_, layer) in zip(self._ends(pairs), waiting, strict=True)
+            ]
+            parts = (laid[at : at + _PART // 4] for at in range(0, len(laid), _PART // 4))
+            found: list[_Registered | None] = []
+            with closing(self.executor.map(_register, parts, check=partial(progress, done / count))) as results:
+                for result in results:
+                    found += result
+            yield from zip(pairs.tolist(), found, strict=True)
+            done += len(waiting)
+            progress(done / count)
+            waiting = []
+
+    def _proofs(self, part: Rows, progress: ShareProgress) -> list["_Proof | None"]:
+        """Return what keypoints show that pairs share."""
+        a, b = self.pairs.a[part], self.pairs.b[part]
+        wanted = np.union1d(a, b)
+        is_mirrored = np.isin(wanted, self.pairs.mirrored_rows)
+        keys: Keys = {}
+        done = 0.0
+        for each, rows in self._of_images(wanted):
+            share = _READING * len(rows) / max(len(wanted), 1)
+            flags = is_mirrored[np.searchsorted(wanted, rows)]
+            keys |= each.read_keypoints(rows, flags, self.executor, _part_of(progress, done, share))
+            done += share
+        listed = list(zip(a.tolist(), b.tolist(), self.pairs.mirrored[part].tolist(), strict=True))
+        caches = [each.cache for each in self.images]
+        found = _compare(keys, listed, caches, self.executor, _part_of(progress, _READING, 1 - _READING))
+        for cache in caches:
+            cache.forget()
+        return found
+
+    def _copy(self, pair: int, registered: "_Registered", proof: "_Proof | None") -> _Copy:
+        """Return the copy that a difference and, if they were needed, keypoints show."""
+        a, b = int(self.pairs.a[pair]), int(self.pairs.b[pair])
+        shown = registered.difference
+        reason, share = None, 1.0
+        if proof is not None:
+            a, b, reason, share = _described(a, b, proof)
+        covered = shown.changed if registered.judgement is Judgement.COVERED else 0.0
+        if covered:
+            text = f"covered on {max(covered, 0.01):.0%}"
+            reason = text if reason in (None, "edited") else f"{reason}, {text}"
+        if covered or share < 1:
+            similarity = COVERED
+        elif reason not in (None, "edited"):
+            similarity = MOVED
+        elif registered.is_same:
+            similarity = SAME_PIXELS
+        else:
+            is_fine = shown.detail >= _FINE_DETAIL and shown.residual <= _FINE_RESIDUAL
+            similarity = RECOMPRESSED if is_fine else CHANGED
+        return _Copy(a, b, similarity, reason, share, covered, shown.residual)
 
 
-_Keys = dict[tuple[int, bool], bytes]
+@dataclass(frozen=True)
+class _Layer:
+    """Placement of one image upon another one.
+
+    Attributes:
+        matrix: the transform of keypoints; None to lay the image within its borders upon that of the other one.
+        size, other_size: width and height of the images in which the keypoints lie.
+        is_mirrored: whether the second image is mirrored.
+    """
+
+    matrix: Matrix | None
+    size: tuple[int, int] = (0, 0)
+    other_size: tuple[int, int] = (0, 0)
+    is_mirrored: bool = False
+
+    @classmethod
+    def of(cls, proof: "_Proof") -> "_Layer":
+        return cls(proof.view.matrix, proof.size, proof.other_size, proof.is_mirrored)
+
+    def transforms(self, a: GreyImage, b: GreyImage, other: Box) -> Iterator[Matrix]:
+        """Yield transforms from the pixels of one image to those of another one, most likely ones first.
+
+        Args:
+            a: the first image.
+            b: the second one.
+            other: the part of the second one, which may be mirrored, within its borders.
+        """
+        if self.matrix is None:
+            yield stretched(a.inner, other)
+            return
+        to_a, to_b = (
+            _scaling(size, image.pixels.shape[::-1]) for size, image in ((self.size, a), (self.other_size, b))
+        )
+        between = to_b @ np.vstack([self.matrix, [0.0, 0.0, 1.0]]) @ np.linalg.inv(to_a)
+        yield between[:2]
+        quarters = quarters_of(self.matrix)
+        if quarters is not None:
+            yield stretched(a.inner, other, quarters)
+
+
+def _scaling(size: tuple[int, int], other: tuple[int, ...]) -> Matrix:
+    x, y = other[0] / size[0], other[1] / size[1]
+    return np.array([[x, 0, 0.5 * x - 0.5], [0, y, 0.5 * y - 0.5], [0, 0, 1.0]])
+
+
+@dataclass(frozen=True)
+class _LaidPair:
+    """Two images that are laid over each other; None for one that cannot be read."""
+
+    a: GreyImage | None
+    b: GreyImage | None
+    layer: _Layer
+
+
+@dataclass(frozen=True)
+class _Registered:
+    """The difference of two images, whether their size and pixels are equal, and whether one of them is damaged."""
+
+    difference: Difference
+    is_same: bool
+    is_damaged: bool
+
+    @property
+    def judgement(self) -> Judgement:
+        """The judgement; damage covers parts, which may look moved."""
+        shown = self.difference
+        is_covered = self.is_damaged and shown.changed <= _MOST_DAMAGED and shown.detail >= _LEAST_DETAIL
+        return Judgement.COVERED if is_covered and shown.judgement is Judgement.DIFFERENT else shown.judgement
+
+
+def _register(part: Sequence[_LaidPair]) -> list[_Registered | None]:
+    """Return the differences of pairs; see :meth:`_Verification._registered`."""
+    with single_threaded_opencv():
+        return [
+            None if each.a is None or each.b is None else _registration(each.a, each.b, each.layer) for each in part
+        ]
+
+
+def _registration(a: GreyImage, b: GreyImage, layer: _Layer) -> _Registered | None:
+    pixels, (top, left, bottom, right) = b.pixels, b.inner
+    if layer.is_mirrored:
+        pixels = np.ascontiguousarray(pixels[:, ::-1])
+        left, right = pixels.shape[1] - right, pixels.shape[1] - left
+    shown = least_difference(a.pixels, pixels, layer.transforms(a, b, (top, left, bottom, right)))
+    if shown is None:
+        return None
+    is_same = a.size == b.size and np.array_equal(a.pixels, pixels)
+    return _Registered(shown, is_same, a.is_damaged or b.is_damaged)
 
 
 def _part_of(progress: ShareProgress, start: float, share: float) -> ShareProgress:
@@ -186,111 +367,8 @@ def _part_of(progress: ShareProgress, start: float, share: float) -> ShareProgre
     return lambda part: progress(start + share * part)
 
 
-class _Images:
-    """Images of a source, whose keypoints are read.
-
-    Args:
-        source: the table.
-        cache: its keypoints.
-
-    Attributes:
-        first: the number of its first row.
-        unread: the rows of images that cannot be read.
-    """
-
-    def __init__(self, source: ImageSource, cache: KeypointCache) -> None:
-        self.media, self.cache, self.first = source.media, cache, source.first
-        self._settings = source.settings
-        self.unread: set[int] = set()
-
-    def read_keypoints(self, rows: Rows, is_mirrored: Mask, executor: Executor, progress: ShareProgress) -> _Keys:
-        """Find the keypoints of rows that the cache lacks; return the keys of all rows whose keypoints are known."""
-        keys: _Keys = {}
-        missing: list[dict[str, Any]] = []
-        flags_of = dict(zip(rows.tolist(), is_mirrored.tolist(), strict=True))
-        for row in self._rows(rows):
-            number, content = row["number"], row["content_hash"]
-            if content is None:
-                continue
-            flags = (False, True)[: 1 + int(flags_of[number])]
-            for flag in flags:
-                keys[number, flag] = key_of(content, row.get("frame_number"), mirrored=flag)
-            row["wanted"] = [flag for flag in flags if keys[number, flag] not in self.cache]
-            if row["wanted"] and number not in self.unread:
-                missing.append(row)
-        results = decode_rows(
-            self.media,
-            missing,
-            _keypoints_of,
-            _without_keypoints,
-            detail=_DETAIL,
-            settings=self._settings,
-            executor=executor,
-        )
-        made: dict[bytes, Keypoints] = {}
-        with closing(results):
-            for done, each in enumerate((each for each in results if each is not None), 1):  # None: it goes on waiting
-                if not each:
-                    self.unread.add(missing[done - 1]["number"])
-                made |= {keys[place]: points for place, points in each.items()}
-                if len(made) >= _BLOCK:
-                    self.cache.put(made)
-                    made = {}
-                progress(done / len(missing))
-        self.cache.put(made)
-        return keys
-
-    def _rows(self, rows: Rows) -> Iterator[dict[str, Any]]:
-        """Yield rows by number, each with its number."""
-        table = self.media.table
-        columns = list(dict.fromkeys([*self.media.location, "error", "content_hash"]))
-        if len(rows) * _FEW_SHARE < table.count():
-            for start in range(0, len(rows), _TAKEN):
-                some = rows[start : start + _TAKEN]
-                taken = table.take(self._row_ids[some - self.first].tolist(), columns)
-                yield from _numbered(some, taken)
-            return
-        start = self.first
-        for batch in table.scan(columns):
-            some = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)]
-            yield from _numbered(some, batch.take(some - start))
-            start += batch.num_rows
-
-    @cached_property
-    def _row_ids(self) -> RowIds:
-        return np.asarray(self.media.table.scan([], row_ids=True).read_all().column(0).to_numpy(), np.uint64)
-
-
-def _numbered(rows: Rows, taken: Any) -> Iterator[dict[str, Any]]:
-    for number, row in zip(rows.tolist(), taken.to_pylist(), strict=True):
-        yield {**row, "number": number}
-
-
-def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypoints]:
-    grey = to_keypoint_size(np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
-    found = {}
-    for flag in row["wanted"]:
-        shown = np.ascontiguousarray(grey[:, ::-1]) if flag else grey
-        found[row["number"], flag] = replace(find_keypoints(shown), parts=_parts(shown))
-    return found
-
-
-def _without_keypoints(_row: Any, _reason: str) -> dict[tuple[int, bool], Keypoints]:
-    return {}
-
-
-def _parts(grey: npt.NDArray[np.uint8]) -> tuple[Box, ...]:
-    """Return the panels of an image in its own coordinates."""
-    box = inner_box(grey)
-    above, left = box[:2]
-    return tuple(
-        (top + above, start + left, bottom + above, end + left)
-        for top, start, bottom, end in panels(np.ascontiguousarray(cropped(grey, box)))
-    )
-
-
 def _compare(
-    keys: _Keys,
+    keys: Keys,
     pairs: list[tuple[int, int, bool]],
     caches: Sequence[KeypointCache],
     executor: Executor,
@@ -323,7 +401,7 @@ class _ComparedPairs:
     keypoints: dict[tuple[int, bool], Keypoints]
 
 
-def _with_keypoints(pairs: list[tuple[int, int, bool]], keys: _Keys, caches: Sequence[KeypointCache]) -> _ComparedPairs:
+def _with_keypoints(pairs: list[tuple[int, int, bool]], keys: Keys, caches: Sequence[KeypointCache]) -> _ComparedPairs:
     places = {(row, False) for row, _, _ in pairs}
     places |= {(other, flag) for _, other, may_be_mirrored in pairs for flag in (False, may_be_mirrored)}
     keypoints = {}
@@ -351,7 +429,8 @@ def _proof(part: _ComparedPairs, row: int, other: int, is_mirrored: bool) -> "_P
         return None
     is_part = view.share >= _ALL and _is_one_of(view.other_box, its.parts)
     other_is_part = view.other_share >= _ALL and _is_one_of(view.box, mine.parts)
-    return _Proof(view, mine.inner, its.inner, is_mirrored, is_part, other_is_part)
+    sizes = (mine.width, mine.height), (its.width, its.height)
+    return _Proof(view, mine.inner, its.inner, is_mirrored, is_part, other_is_part, *sizes)
 
 
 @dataclass(frozen=True)
@@ -364,6 +443,7 @@ class _Proof:
         is_mirrored: whether the second one is mirrored.
         is_part, other_is_part: whether the first one is a part of the second one beside other content, as in a collage,
             and the other way round.
+        size, other_size: width and height of the images in which the keypoints lie.
     """
 
     view: SharedView
@@ -372,9 +452,11 @@ class _Proof:
     is_mirrored: bool
     is_part: bool
     other_is_part: bool
+    size: tuple[int, int]
+    other_size: tuple[int, int]
 
 
-def _described(row: int, other: int, proof: _Proof) -> _Copy:
+def _described(row: int, other: int, proof: _Proof) -> tuple[int, int, str, float]:
     """Return (copy, original, what was done to the copy, the share of the copy that is not beside other content).
 
     The copy is the one that has a uniform frame around the original, shows it beside other content, or shows only a

@@ -1,0 +1,380 @@
+"""Registration of two images, and what differs after it: the proof that one image is a copy of another one.
+
+Two images are laid over each other by an affine transform, which is refined by the enhanced correlation coefficient
+(G. D. Evangelidis & E. Z. Psarakis, IEEE TPAMI 30(10), 2008). The light of one is fitted to that of the other by a
+table of grey levels. Then blocks are compared by their normalised cross-correlation: compression, blur, noise and light
+leave it high in a copy, while another text, a moved thing or something that is laid over the image lowers it where it
+is. What has no structure, such as a shadow in an X-ray, is compared by its grey levels.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.core.borders import Box
+
+Matrix = npt.NDArray[np.float64]
+"""An affine transform from pixels of the first image to those of the second one: float64, shape (2, 3)."""
+Grey = npt.NDArray[np.uint8]
+_Values = npt.NDArray[np.float32]
+SIDE = 480
+"""Pixels of the longer side at which images are compared."""
+_BLOCK, _STEP = 16, 8  # pixels
+_BLUR = 0.8  # pixels, before blocks are compared: below it is noise
+_SMOOTH = 3.0  # pixels, before grey levels are compared
+_STRUCTURE = 6.0  # standard deviation of the grey levels of a block that shows something
+_LEAST_BLOCKS = 4
+_OTHER, _UNLIKE = 0.5, 0.7  # correlation of blocks that show something else, and of those that are not equal
+_UNLIKE_DETAIL = 0.25  # below the detail of the image, which compression lowers everywhere
+_LIGHT_BINS = 32
+_REFINED = 200  # pixels of the longer side at which a transform is refined
+_ITERATIONS, _LEAST_GAIN = 25, 1e-4
+_CHANGE = 0.1  # of the scale, that refinement may make
+_SAME_CHANGED, _SAME_SPOT, _SAME_SHADE = 0.004, 5, 12.5  # at most, for a copy
+_LEAST_COVERED, _MOST_COVERED, _LEAST_DETAIL, _MOST_PLAIN = (
+    0.01,
+    0.45,
+    0.88,
+    0.25,
+)  # for a copy that is covered; pages and plots are plain
+_PART = 12  # pixels of the parts that are looked for elsewhere, at half the size
+_MOST_PARTS = 48
+_LEAST_SHIFT = 4  # pixels, at half the size
+_MOVED, _LEAST_MOVED, _MOVED_SHARE = 0.9, 3, 0.1  # correlation, number and share of parts that moved alike
+_PLAIN_SIDE = 32
+_PLAIN_APART, _PLAIN_MOST = 4.0, 24.0  # mean and largest difference of grey levels of images without structure
+_ALIGNED = 0.5
+_CLIPPED = (3, 252)  # grey levels at and beyond which light is cut off
+
+
+class Judgement(Enum):
+    """Judgements of a pair of images."""
+
+    COPY = "copy"
+    """They show the same everywhere."""
+    COVERED = "covered"
+    """They show the same, but for parts over which something was laid."""
+    DIFFERENT = "different"
+    """They show different things, or not only the same ones."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Differences of two images that are laid over each other.
+
+    Attributes:
+        blocks: the number of blocks with structure.
+        changed: the share of them that show something else, in [0, 1].
+        spot: the number of adjacent blocks in the largest area that is not equal.
+        correlation: the median correlation of blocks, at most 1.
+        detail: the tenth percentile of the correlation of the blocks that are not changed.
+        shade: grey levels by which an area without structure differs more than noise and light explain, at least 0.
+        plain: the share of pixels whose grey level is within two of the most frequent one, in the less plain image.
+        moved: whether something that changed is found at another place.
+        residual: the mean difference of grey levels after the light was fitted, where nothing is changed.
+        matrix: the refined transform.
+    """
+
+    blocks: int
+    changed: float
+    spot: int
+    correlation: float
+    detail: float
+    shade: float
+    plain: float
+    moved: bool
+    residual: float
+    matrix: Matrix
+
+    @property
+    def is_aligned(self) -> bool:
+        """True where most blocks show the same, so that no other transform would show more."""
+        return self.changed <= _ALIGNED
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """The judgement."""
+        if self.changed <= _SAME_CHANGED and self.spot <= _SAME_SPOT and self.shade <= _SAME_SHADE:
+            return Judgement.COPY
+        is_covered = (
+            _LEAST_COVERED <= self.changed <= _MOST_COVERED
+            and self.detail >= _LEAST_DETAIL
+            and self.plain <= _MOST_PLAIN
+        )
+        return Judgement.COVERED if is_covered and not self.moved else Judgement.DIFFERENT
+
+
+def least_difference(a: Grey, b: Grey, transforms: Iterable[Matrix]) -> Difference | None:
+    """Return the least difference of two images under some transforms; None where nothing can be compared or is alike.
+
+    Args:
+        a: uint8, shape (H, W): greyscale.
+        b: uint8, shape (h, w).
+        transforms: tried one after another, as they are and refined, until one shows a copy.
+    """
+    least: Difference | None = None
+    for matrix in transforms:
+        pair = _Pair.of(a, b, matrix)
+        for each in (pair.matrix, pair.refined()):
+            found = None if each is None else pair.compared(each)
+            if found is not None and (least is None or found.changed < least.changed):
+                least = found
+            if found is not None and found.judgement is Judgement.COPY:
+                return found
+    return least or _plain_difference(a, b)
+
+
+def _plain_difference(a: Grey, b: Grey) -> Difference | None:
+    """Return the differences of two small images, or of two without structure; None where they are not alike."""
+    if abs(a.shape[0] * b.shape[1] / (a.shape[1] * b.shape[0]) - 1) > _CHANGE:
+        return None
+    small, its = (
+        np.asarray(cv2.resize(each, (_PLAIN_SIDE, _PLAIN_SIDE), interpolation=cv2.INTER_AREA), np.float32)
+        for each in (a, b)
+    )
+    apart = np.abs(small - its)
+    if apart.mean() > _PLAIN_APART or apart.max() > _PLAIN_MOST:
+        return None
+    whole = stretched((0, 0, *a.shape), (0, 0, *b.shape))
+    return Difference(1, 0.0, 0, 1.0, 1.0, 0.0, _plain(a), False, float(apart.mean()), whole)
+
+
+def stretched(box: Box, other: Box, quarters: int = 0) -> Matrix:
+    """Return the transform that puts a part of an image upon a part of another one.
+
+    Args:
+        box: the part of the first image.
+        other: that of the second one.
+        quarters: turns by 90° clockwise from the first to the second image.
+    """
+    corners, others = (
+        np.array([(left, top), (right, top), (right, bottom), (left, bottom)], np.float32) - 0.5
+        for top, left, bottom, right in (box, other)
+    )
+    return np.asarray(cv2.getAffineTransform(corners[:3], np.roll(others, -quarters, axis=0)[:3]), np.float64)
+
+
+def quarters_of(matrix: Matrix, most: float = 8.0) -> int | None:
+    """Return the number of turns by 90° clockwise of a transform; None if it is turned by another angle.
+
+    Args:
+        matrix: the transform.
+        most: degrees by which the angle may differ.
+    """
+    angle = float(np.degrees(np.arctan2(matrix[1, 0], matrix[0, 0])))
+    quarters = round(angle / 90)
+    return quarters % 4 if abs(angle - 90 * quarters) <= most else None
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two images at the size at which they are compared.
+
+    Attributes:
+        a, b: uint8, shapes (H, W) and (h, w).
+        matrix: the transform between their pixels.
+        of_pixels: the factors from the pixels of the images to these, as transforms.
+    """
+
+    a: Grey
+    b: Grey
+    matrix: Matrix
+    of_pixels: tuple[Matrix, Matrix]
+
+    @classmethod
+    def of(cls, a: Grey, b: Grey, matrix: Matrix) -> "_Pair":
+        scale = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
+        factor = min(1.0, scale, SIDE / max(a.shape))
+        small, other = _resized(a, factor), _resized(b, factor / scale)
+        to_a, to_b = _factors(a, small), _factors(b, other)
+        between = _square(to_b) @ _square(matrix) @ np.linalg.inv(_square(to_a))
+        return cls(small, other, between[:2], (to_a, to_b))
+
+    def refined(self) -> Matrix | None:
+        """Return the refined transform; None if there is none near."""
+        factor = min(1.0, _REFINED / max(self.a.shape))
+        a, b = _resized(self.a, factor), _resized(self.b, factor)
+        to_a, to_b = _square(_factors(self.a, a)), _square(_factors(self.b, b))
+        start = (to_b @ _square(self.matrix) @ np.linalg.inv(to_a))[:2].astype(np.float32)
+        criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, _ITERATIONS, _LEAST_GAIN)
+        try:
+            found = cv2.findTransformECC(a, b, start, cv2.MOTION_AFFINE, criteria, None, 5)[1]  # type: ignore[call-overload]
+        except cv2.error:  # the images have nothing in common, or no structure
+            return None
+        matrix = (np.linalg.inv(to_b) @ _square(np.asarray(found, np.float64)) @ to_a)[:2]
+        change = np.linalg.det(matrix[:, :2]) / np.linalg.det(self.matrix[:, :2])
+        return matrix if np.isfinite(matrix).all() and abs(change - 1) <= _CHANGE else None
+
+    def compared(self, matrix: Matrix) -> Difference | None:
+        """Return the differences under a transform."""
+        height, width = self.a.shape
+        if min(height, width) < _BLOCK:
+            return None
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        b = cv2.warpAffine(self.b, matrix, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+        ones = np.full(self.b.shape, 255, np.uint8)
+        valid = np.asarray(cv2.warpAffine(ones, matrix, (width, height), flags=flags), np.uint8) == 255
+        if not valid.any():
+            return None
+        to_a, to_b = (_square(each) for each in self.of_pixels)
+        whole = np.linalg.inv(to_b) @ _square(matrix) @ to_a
+        return _compared(self.a, np.asarray(b, np.uint8), valid, whole[:2])
+
+
+def _square(matrix: Matrix) -> Matrix:
+    return np.vstack([matrix, [0.0, 0.0, 1.0]])
+
+
+def _factors(large: Grey, small: Grey) -> Matrix:
+    """Return the transform from the pixels of an image to those of a smaller version."""
+    x, y = small.shape[1] / large.shape[1], small.shape[0] / large.shape[0]
+    return np.array([[x, 0, 0.5 * x - 0.5], [0, y, 0.5 * y - 0.5]])
+
+
+def _resized(grey: Grey, factor: float) -> Grey:
+    if factor >= 1:
+        return grey
+    size = (max(1, round(grey.shape[1] * factor)), max(1, round(grey.shape[0] * factor)))
+    return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _compared(a: Grey, b: Grey, valid: npt.NDArray[np.bool_], matrix: Matrix) -> Difference | None:
+    """Return the differences of two images of one size, where the second one is valid."""
+    fine = [_blurred(each, _BLUR) for each in (a, b)]
+    if _clipped(b) < _clipped(a):  # light that is cut off in one image cannot be fitted to the other one
+        fine.reverse()
+    fitted = _fitted(fine[0], fine[1], valid)
+    deviation, correlation, within = _blocks(fitted, fine[1], valid)
+    shown = within & (deviation > _STRUCTURE)
+    count = int(np.count_nonzero(shown))
+    if count < _LEAST_BLOCKS:
+        return None
+    other = shown & (correlation < _OTHER)
+    agreeing = correlation[shown & ~other]
+    detail = float(np.quantile(agreeing, 0.1)) if len(agreeing) else -1.0
+    shade = _shade(a, b, valid)
+    same = cv2.resize((shown & ~other).astype(np.uint8), (a.shape[1], a.shape[0]), interpolation=cv2.INTER_NEAREST) > 0
+    residual = float(np.mean(np.abs(fitted - fine[1])[same & valid])) if (same & valid).any() else 0.0
+    return Difference(
+        count,
+        float(np.count_nonzero(other)) / count,
+        _largest_area(shown & (correlation < min(_UNLIKE, detail - _UNLIKE_DETAIL))),
+        float(np.median(correlation[shown])),
+        detail,
+        shade,
+        min(_plain(a), _plain(b)),
+        bool(other.any()) and _is_moved(a, b, other),
+        residual,
+        matrix,
+    )
+
+
+def _blurred(grey: Any, sigma: float) -> _Values:
+    return np.asarray(cv2.GaussianBlur(grey, (0, 0), sigma), np.float32)
+
+
+def _clipped(grey: Grey) -> float:
+    return float(np.mean((grey <= _CLIPPED[0]) | (grey >= _CLIPPED[1])))
+
+
+def _fitted(values: _Values, target: _Values, valid: npt.NDArray[np.bool_]) -> _Values:
+    """Return an image with the light of another one: the median of its values for each grey level."""
+    mine, its = values[valid][::5], target[valid][::5]
+    places = np.minimum((mine * (_LIGHT_BINS / 256)).astype(np.intp), _LIGHT_BINS - 1)
+    levels, light = [], []
+    for number in range(_LIGHT_BINS):
+        of_bin = its[places == number]
+        if len(of_bin) >= max(8, len(its) // 2000):
+            levels.append(float(np.median(mine[places == number])))
+            light.append(float(np.median(of_bin)))
+    if len(levels) < 2:
+        return values
+    return np.interp(values, levels, light).astype(np.float32)
+
+
+def _blocks(a: _Values, b: _Values, valid: npt.NDArray[np.bool_]) -> tuple[_Values, _Values, npt.NDArray[np.bool_]]:
+    """Return (deviation, correlation, is valid) of blocks: shape (rows, columns) each.
+
+    The deviation is the larger one of both images. The second one may be shifted by a pixel.
+    """
+    height, width = a.shape
+    rows = slice(_BLOCK // 2, height - _BLOCK // 2 + 1, _STEP)
+    columns = slice(_BLOCK // 2, width - _BLOCK // 2 + 1, _STEP)
+
+    def means(values: _Values) -> _Values:
+        box = cv2.boxFilter(values, -1, (_BLOCK, _BLOCK), borderType=cv2.BORDER_REFLECT)
+        return np.asarray(box, np.float32)[rows, columns]
+
+    mean, variance = means(a), means(a * a)
+    variance = np.maximum(variance - mean * mean, 0)
+    best = np.full(mean.shape, -1, np.float32)
+    own = variance
+    for x in (0, -1, 1):
+        for y in (0, -1, 1):
+            shifted = np.roll(b, (y, x), (0, 1))
+            its = means(shifted)
+            spread = np.maximum(means(shifted * shifted) - its * its, 0)
+            both = means(a * shifted) - mean * its
+            np.maximum(best, both / np.sqrt(np.maximum(variance, 1) * np.maximum(spread, 1)), out=best)
+            own = np.maximum(own, spread) if x == y == 0 else own
+    inside = cv2.erode(valid.astype(np.uint8), np.ones((_BLOCK, _BLOCK), np.uint8))[rows, columns] > 0
+    return np.sqrt(own), best, inside
+
+
+def _largest_area(blocks: npt.NDArray[np.bool_]) -> int:
+    """Return the number of blocks in the largest connected area."""
+    count, _, areas, _ = cv2.connectedComponentsWithStats(blocks.astype(np.uint8), connectivity=8)
+    return int(areas[1:, cv2.CC_STAT_AREA].max()) if count > 1 else 0
+
+
+def _shade(a: Grey, b: Grey, valid: npt.NDArray[np.bool_]) -> float:
+    """Return the largest difference of grey levels that noise, light and edges do not explain."""
+    mine, its = (_blurred(each, _SMOOTH) for each in (a, b))
+    inside = cv2.erode(valid.astype(np.uint8), np.ones((13, 13), np.uint8), borderValue=0)
+    inside[:8], inside[-8:], inside[:, :8], inside[:, -8:] = 0, 0, 0, 0
+    if np.count_nonzero(inside) < 250:
+        return 0.0
+    fitted = _fitted(mine, its, inside > 0)
+    apart = np.abs(fitted - its)
+    noise = 1.5 * float(np.median(apart[inside > 0])) + 0.3
+    x, y = (cv2.Sobel(its, -1, *axes, scale=1 / 8) for axes in ((1, 0), (0, 1)))
+    slope = cv2.dilate(np.hypot(x, y), np.ones((5, 5), np.uint8))  # edges that lie a pixel apart
+    unexplained = (apart - 0.7 * np.asarray(slope) - max(4.0, 5 * noise)) * inside
+    return max(0.0, float(unexplained.max()))
+
+
+def _plain(grey: Grey) -> float:
+    counts = np.bincount(grey.ravel(), minlength=256).astype(np.float64)
+    return float(np.convolve(counts, np.ones(5), "same").max()) / grey.size
+
+
+def _is_moved(a: Grey, b: Grey, other: npt.NDArray[np.bool_]) -> bool:
+    """Return whether several parts of what changed in one image are seen in the other one, shifted alike."""
+    factor = 0.5
+    small, its = _resized(a, factor), _resized(b, factor)
+    places = (np.argwhere(other) * (_STEP * factor)).astype(np.int64)
+    places = places[:: max(1, len(places) // _MOST_PARTS)]
+    return _shifted_alike(small, its, places) or _shifted_alike(its, small, places)
+
+
+def _shifted_alike(image: Grey, where: Grey, places: npt.NDArray[np.int64]) -> bool:
+    shifts = []
+    for top, left in places.tolist():
+        part = image[top : top + _PART, left : left + _PART]
+        if part.shape != (_PART, _PART) or part.std() < 2 * _STRUCTURE:
+            continue
+        scores = cv2.matchTemplate(where, part, cv2.TM_CCOEFF_NORMED)
+        _, score, _, (column, row) = cv2.minMaxLoc(scores)
+        if score >= _MOVED:
+            shifts.append((row - top, column - left))
+    found = np.array([each for each in shifts if max(map(abs, each)) >= _LEAST_SHIFT], np.int64).reshape(-1, 2)
+    if not len(found):
+        return False
+    alike = (np.abs(found[:, None] - found[None]).max(axis=2) <= 1).sum(axis=1).max()
+    return int(alike) >= max(_LEAST_MOVED, _MOVED_SHARE * len(places))

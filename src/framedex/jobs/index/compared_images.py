@@ -1,0 +1,206 @@
+"""Images of media tables that are compared to find copies: their keypoints, and their pixels at a reduced size."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.keypoints import Keypoints, find_keypoints, to_keypoint_size
+from framedex.analysis.registration import SIDE, Grey
+from framedex.core.arrays import Mask, RowIds
+from framedex.core.borders import Box, cropped, inner_box
+from framedex.core.progress import ShareProgress
+from framedex.encoders.copy_descriptor import panels
+from framedex.executors import Executor
+from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
+from framedex.jobs.ingest.image_pass import decode_rows
+from framedex.media.decoded_image import DecodedImage
+from framedex.settings import Settings
+from framedex.storage.media import Media
+
+Rows = npt.NDArray[np.int64]
+Keys = dict[tuple[int, bool], bytes]
+"""Keys of keypoints, by row and whether the image is mirrored."""
+_DETAIL = 240  # pixels of the shorter side of the images in which keypoints are found
+_BLOCK = 256  # images whose keypoints are stored at a time
+_FEW_SHARE = 16  # fewer images than this part of the table are read by number
+_TAKEN = 1024  # rows that are read by number at a time
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """A media table whose images are compared.
+
+    Attributes:
+        media: the media.
+        settings: limits.
+        keypoints: the folder of cached keypoints.
+        first: the number of its first row among the rows of all tables that are compared.
+    """
+
+    media: Media
+    settings: Settings
+    keypoints: Path
+    first: int = 0
+
+
+class ComparedImages:
+    """Images of a source, whose keypoints and pixels are read.
+
+    Args:
+        source: the table.
+        cache: its keypoints.
+
+    Attributes:
+        first: the number of its first row.
+        end: the number behind its last row.
+        unread: the rows of images that cannot be read.
+    """
+
+    def __init__(self, source: ImageSource, cache: KeypointCache) -> None:
+        self.media, self.cache, self.first = source.media, cache, source.first
+        self.end = source.first + source.media.table.count()
+        self._settings = source.settings
+        self.unread: set[int] = set()
+
+    def read_keypoints(self, rows: Rows, is_mirrored: Mask, executor: Executor, progress: ShareProgress) -> Keys:
+        """Find the keypoints of rows that the cache lacks; return the keys of all rows whose keypoints are known."""
+        keys: Keys = {}
+        missing: list[dict[str, Any]] = []
+        flags_of = dict(zip(rows.tolist(), is_mirrored.tolist(), strict=True))
+        for row in self._rows(rows):
+            number, content = row["number"], row["content_hash"]
+            if content is None:
+                continue
+            flags = (False, True)[: 1 + int(flags_of[number])]
+            for flag in flags:
+                keys[number, flag] = key_of(content, row.get("frame_number"), mirrored=flag)
+            row["wanted"] = [flag for flag in flags if keys[number, flag] not in self.cache]
+            if row["wanted"] and number not in self.unread:
+                missing.append(row)
+        results = decode_rows(
+            self.media,
+            missing,
+            _keypoints_of,
+            _without_keypoints,
+            detail=_DETAIL,
+            settings=self._settings,
+            executor=executor,
+        )
+        made: dict[bytes, Keypoints] = {}
+        with closing(results):
+            for done, each in enumerate((each for each in results if each is not None), 1):  # None: it goes on waiting
+                if not each:
+                    self.unread.add(missing[done - 1]["number"])
+                made |= {keys[place]: points for place, points in each.items()}
+                if len(made) >= _BLOCK:
+                    self.cache.put(made)
+                    made = {}
+                progress(done / len(missing))
+        self.cache.put(made)
+        return keys
+
+    def read_greys(self, rows: Rows, executor: Executor) -> dict[int, "GreyImage"]:
+        """Return the images of rows by number, without those that cannot be read."""
+        listed = [row for row in self._rows(rows) if row["content_hash"] is not None]
+        results = decode_rows(
+            self.media, listed, _grey_of, _without_grey, detail=SIDE, settings=self._settings, executor=executor
+        )
+        found: dict[int, GreyImage] = {}
+        with closing(results):
+            for each in results:
+                found |= each or {}
+        self.unread |= {row["number"] for row in listed} - found.keys()
+        return found
+
+    def contents(self, rows: Rows) -> dict[int, bytes]:
+        """Return a key of the content of rows by number: equal for equal files, and frames of them."""
+        return {
+            row["number"]: key_of(row["content_hash"], row.get("frame_number"), mirrored=False)
+            for row in self._rows(rows)
+            if row["content_hash"] is not None
+        }
+
+    def _rows(self, rows: Rows) -> Iterator[dict[str, Any]]:
+        """Yield rows by number, each with its number."""
+        table = self.media.table
+        columns = list(dict.fromkeys([*self.media.location, "error", "content_hash"]))
+        if len(rows) * _FEW_SHARE < table.count():
+            for start in range(0, len(rows), _TAKEN):
+                some = rows[start : start + _TAKEN]
+                taken = table.take(self._row_ids[some - self.first].tolist(), columns)
+                yield from _numbered(some, taken)
+            return
+        start = self.first
+        for batch in table.scan(columns):
+            some = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)]
+            yield from _numbered(some, batch.take(some - start))
+            start += batch.num_rows
+
+    @cached_property
+    def _row_ids(self) -> RowIds:
+        return np.asarray(self.media.table.scan([], row_ids=True).read_all().column(0).to_numpy(), np.uint64)
+
+
+def _numbered(rows: Rows, taken: Any) -> Iterator[dict[str, Any]]:
+    for number, row in zip(rows.tolist(), taken.to_pylist(), strict=True):
+        yield {**row, "number": number}
+
+
+@dataclass(frozen=True)
+class GreyImage:
+    """A greyscale image for registration.
+
+    Attributes:
+        pixels: uint8, shape (H, W), at most 480 pixels a side.
+        inner: its part within uniform borders.
+        size: width and height at full size.
+        is_damaged: whether a part of it could not be decoded.
+    """
+
+    pixels: Grey
+    inner: Box
+    size: tuple[int, int]
+    is_damaged: bool
+
+
+def _grey_of(row: Any, image: DecodedImage) -> dict[int, GreyImage]:
+    grey = np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+    factor = SIDE / max(grey.shape)
+    if factor < 1:
+        size = (max(1, round(grey.shape[1] * factor)), max(1, round(grey.shape[0] * factor)))
+        grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
+    return {row["number"]: GreyImage(grey, inner_box(grey), (image.width, image.height), image.damage is not None)}
+
+
+def _without_grey(_row: Any, _reason: str) -> dict[int, GreyImage]:
+    return {}
+
+
+def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypoints]:
+    grey = to_keypoint_size(np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
+    found = {}
+    for flag in row["wanted"]:
+        shown = np.ascontiguousarray(grey[:, ::-1]) if flag else grey
+        found[row["number"], flag] = replace(find_keypoints(shown), parts=_parts(shown))
+    return found
+
+
+def _without_keypoints(_row: Any, _reason: str) -> dict[tuple[int, bool], Keypoints]:
+    return {}
+
+
+def _parts(grey: npt.NDArray[np.uint8]) -> tuple[Box, ...]:
+    """Return the panels of an image in its own coordinates."""
+    box = inner_box(grey)
+    above, left = box[:2]
+    return tuple(
+        (top + above, start + left, bottom + above, end + left)
+        for top, start, bottom, end in panels(np.ascontiguousarray(cropped(grey, box)))
+    )
