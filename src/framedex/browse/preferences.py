@@ -26,7 +26,7 @@ def measured(column: pa.ChunkedArray) -> Values:
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-class Evidence(IntEnum):
+class KeepEvidence(IntEnum):
     """The strength of a criterion that decides which member is the original."""
 
     WEAK = 0
@@ -57,7 +57,7 @@ class Preference:
     absolute: float
     values: Callable[[Columns], Values]
     text: Callable[[Columns, int, int], str]
-    evidence: Evidence = Evidence.WEAK
+    evidence: KeepEvidence = KeepEvidence.WEAK
 
     def criterion(self, columns: Columns) -> Criterion:
         """Return the criterion evaluated on the members' measures."""
@@ -149,23 +149,23 @@ def _least_compressed(doublings: float) -> Preference:
 _OF_COMPARISON = (
     Preference(
         "is the source", "", 0.0, 0.0, lambda columns: -columns["keep_derived"],
-        _flag("the others were made from it or from another copy"), Evidence.FACT,
+        _flag("the others were made from it or from another copy"), KeepEvidence.FACT,
     ),
     Preference(
         "has the most detail", "megapixels of detail against at most {}", 0.35, 0.0, _value("keep_detail"),
-        _quantity("keep_detail", 1e-6), Evidence.DETAIL,
+        _quantity("keep_detail", 1e-6), KeepEvidence.DETAIL,
     ),
     Preference(
         "is not blurred", "of sharpness against at most {}", 0.0, 0.17, _value("keep_sharpness"),
-        _quantity("keep_sharpness"), Evidence.DETAIL,
+        _quantity("keep_sharpness"), KeepEvidence.DETAIL,
     ),
     Preference(
         "is not cropped", "", 0.0, 0.0, lambda columns: -columns["keep_cropped"],
-        _flag("the others are parts of another copy"), Evidence.FACT,
+        _flag("the others are parts of another copy"), KeepEvidence.FACT,
     ),
     Preference(
         "has colours", "", 0.0, 0.0, lambda columns: np.sign(columns["keep_colour"]), _flag("the others are grey"),
-        Evidence.FACT,
+        KeepEvidence.FACT,
     ),
     Preference(
         "has the fewest added pixels", "megapixels against at least {}", 0.0, 1000.0,
@@ -173,25 +173,25 @@ _OF_COMPARISON = (
     ),
     Preference(
         "could be the source of the most copies", "of its size against at most {}", 0.0, 1.0, _value("keep_sources"),
-        lambda columns, member, _other: f"{columns['keep_sources'].item(member):.0f}", Evidence.DETAIL,
+        lambda columns, member, _other: f"{columns['keep_sources'].item(member):.0f}", KeepEvidence.DETAIL,
     ),
     Preference(
         "is the least altered", "from the other copies, against at least {}", 0.15, 0.5,
-        lambda columns: -columns["keep_altered"], _quantity("keep_altered"), Evidence.DETAIL,
+        lambda columns: -columns["keep_altered"], _quantity("keep_altered"), KeepEvidence.DETAIL,
     ),
     _least_compressed(1.6),
     Preference(
         "is the nearest to another copy", "against at least {}", 0.1, 0.02,
-        lambda columns: -columns["keep_closest"], _quantity("keep_closest"), Evidence.DETAIL,
+        lambda columns: -columns["keep_closest"], _quantity("keep_closest"), KeepEvidence.DETAIL,
     ),
     Preference(
         "has the most colour detail", "of that of brightness against at most {}", 0.0, 0.1,
-        _value("keep_colour"), _quantity("keep_colour"), Evidence.FACT,
+        _value("keep_colour"), _quantity("keep_colour"), KeepEvidence.FACT,
     ),
-    Preference("has metadata", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none"), Evidence.FACT),
+    Preference("has metadata", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none"), KeepEvidence.FACT),
     Preference(
         "is the nearest to the other copies", "against at least {}", 0.005, 0.02,
-        lambda columns: -columns["keep_distance"], _quantity("keep_distance"), Evidence.DETAIL,
+        lambda columns: -columns["keep_distance"], _quantity("keep_distance"), KeepEvidence.DETAIL,
     ),
     Preference(
         "was compressed only once", "", 0.0, 0.0, lambda columns: -columns["keep_recompressed"],
@@ -202,11 +202,11 @@ BY_PEOPLE = (
     Preference(
         "was chosen by a person", "", 0.0, 0.0,
         lambda columns: (columns[KEEPER] == KeeperMark.CHOSEN).astype(np.float64), _flag("the others were not"),
-        Evidence.FACT,
+        KeepEvidence.FACT,
     ),
     Preference(
         "is not in the basket", "", 0.0, 0.0,
-        lambda columns: -(columns[IN_BASKET] > 0).astype(np.float64), _flag("the others are in it"), Evidence.FACT,
+        lambda columns: -(columns[IN_BASKET] > 0).astype(np.float64), _flag("the others are in it"), KeepEvidence.FACT,
     ),
 )  # fmt: skip
 """Criteria that come before all others: what people decided."""
@@ -217,7 +217,7 @@ INTACT = Preference(
     0.0,
     lambda columns: -columns["damage"],
     _flag("the data of the others is damaged"),
-    Evidence.FACT,
+    KeepEvidence.FACT,
 )
 PREFERENCES = (
     INTACT,
@@ -282,17 +282,17 @@ def is_sure(decision: BestMembers, preferences: Sequence[Preference], columns: C
         preferences: the applied criteria.
         columns: the measures of all members.
     """
-    evidence = np.array([*(each.evidence for each in preferences), Evidence.WEAK])
+    evidence = np.array([*(each.evidence for each in preferences), KeepEvidence.WEAK])
     decides = np.concatenate([decision.left == 1, np.ones((len(decision.best), 1), np.bool_)], axis=1).argmax(axis=1)
-    evidence = np.where(decision.last == LastCriterion.NAME, Evidence.FACT, evidence[decides])
+    evidence = np.where(decision.last == LastCriterion.NAME, KeepEvidence.FACT, evidence[decides])
     if "keep_doubt" not in columns:  # equal files
         return np.ones(len(decision.best), np.bool_)
     doubt = columns["keep_doubt"][decision.best]
-    least = np.where(doubt == Doubt.SOURCE, Evidence.FACT, Evidence.DETAIL)
+    least = np.where(doubt == Doubt.SOURCE, KeepEvidence.FACT, KeepEvidence.DETAIL)
     is_part = columns["keep_cropped"][decision.best] > 0  # of one that has less detail, but shows more
     was_compared = ~np.isnan(columns["keep_detail"][decision.best])
     shown = ((doubt == Doubt.NONE) | (evidence >= least)) & ~is_part
-    return np.asarray(~was_compared | shown | (evidence == Evidence.FACT))
+    return np.asarray(~was_compared | shown | (evidence == KeepEvidence.FACT))
 
 
 FIRST = "is the first in order"
