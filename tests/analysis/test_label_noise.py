@@ -54,10 +54,11 @@ def test_ranking__class_noise_is_ranked_better_than_by_one_vote() -> None:
     assert roc_auc_score(wrong, scores(noise_of(vectors, given))) > votes + 0.03
 
 
-def test_rate__is_uncertain_where_vectors_say_little() -> None:
+@pytest.mark.parametrize(("evidence", "spread"), [(BOTH, 3), (BOTH, 5), ({Evidence.HEAD}, 3)])
+def test_rate__is_uncertain_where_vectors_say_little(evidence: frozenset[Evidence], spread: float) -> None:
     """Where groups overlap, right labels are contradicted: the estimate is uncertain, and its interval begins at 0."""
-    vectors, true = groups(6, 40, spread=3)
-    found = noise_of(vectors, true)
+    vectors, true = groups(6, 40, spread=spread)
+    found = noise_of(vectors, true, frozenset(evidence))
     assert found.is_uncertain
     assert found.low == 0
 

@@ -21,13 +21,13 @@ from framedex.analysis.label_votes import VoteShares
 from framedex.analysis.linear_head import FittedHead, LinearHead, entries_of, sample
 from framedex.analysis.neighbour_lists import NeighbourGraph
 from framedex.analysis.neighbours import ignore_progress
-from framedex.core.arrays import Vectors
+from framedex.core.arrays import Mask, Vectors
 from framedex.core.progress import ShareProgress
 
 LEAST_LABELLED = 20
 """The number of labelled items from which on their noise is estimated."""
-UNCERTAIN = 0.1
-"""The share of labels that uncertain evidence contradicts from which on the estimate is an upper limit."""
+_APART = 0.1  # share of certain items for which kinds of evidence favour different labels, and the estimate is too high
+_UNCERTAIN = 0.1  # share of labels that are contradicted beyond the rate, from which on it is too high, too
 _VOTE_WEIGHT = 0.5  # of votes beside the head, in the ranking
 _FLOOR = 0.02  # added to each probability before kinds of evidence are multiplied
 _CORRECTED = 0.9  # probability of another label from which on a label is replaced
@@ -59,6 +59,10 @@ class LabelNoise:
         low, high: an interval around it: that of sampling (95 %), of both rounds together. The lower end is 0 where the
             evidence is too uncertain to tell.
         contradicted: the share of items, 0 to 1, whose labels the evidence contradicts, also where it is uncertain.
+        is_uncertain: whether the evidence says little about labels, so that the rate may be much too high: kinds of it
+            favour different labels even where they are certain together, or they contradict many more labels than the
+            rate. Disagreement of classifiers needs no true labels (E. A. Platanios, A. Blum & T. Mitchell, "Estimating
+            accuracy from unlabeled data", 2014).
     """
 
     item: Ints
@@ -70,11 +74,7 @@ class LabelNoise:
     low: float
     high: float
     contradicted: float
-
-    @property
-    def is_uncertain(self) -> bool:
-        """True if the evidence contradicts many labels without certainty, so that it says little about them."""
-        return self.contradicted - self.rate > UNCERTAIN
+    is_uncertain: bool
 
 
 def label_noise(
@@ -130,10 +130,12 @@ def label_noise(
 
     first = judge(own, lambda share: progress(share / 2))
     second = judge(_corrected(own, first), lambda share: progress(0.5 + share / 2))
-    shares = [each.contradicted_if_certain() for each in (first, second)]
+    certain = first.certain()
+    shares = [_contradicted(first, certain), _contradicted(second, second.certain())]
     rate = float(np.mean([share for share, _ in shares]))
     contradicted = float(np.mean(first.contradicted))
-    is_uncertain = contradicted - rate > UNCERTAIN
+    apart = float(np.mean(first.apart[certain]))
+    is_uncertain = apart > _APART or contradicted - rate > _UNCERTAIN
     intervals = [_interval(share, count) for share, count in shares]
     score = first.score + second.score
     order = np.lexsort((item, -score))
@@ -147,6 +149,7 @@ def label_noise(
         0.0 if is_uncertain else min(low for low, _ in intervals),
         max(high for _, high in intervals),
         contradicted,
+        is_uncertain,
     )
 
 
@@ -221,6 +224,7 @@ class _Judgement:
         best: int32, shape (Q,): the label with most evidence.
         certainty: float32, shape (Q,): by how much its probability exceeds that of the next label.
         contradicted: bool, shape (Q,): whether the item lacks that label.
+        apart: bool, shape (Q,): whether kinds of evidence favour different labels.
     """
 
     score: Scores
@@ -230,23 +234,27 @@ class _Judgement:
     chance: Scores
     best: Codes
     certainty: Scores
-    contradicted: np.ndarray
+    contradicted: Mask
+    apart: Mask
 
-    def contradicted_if_certain(self) -> tuple[float, int]:
-        """Return the share of contradicted labels among the most certain items of each class, and their number.
-
-        Uncertain evidence errs more, so if fewer labels are contradicted among all items, all of them say how many.
-        """
+    def certain(self) -> Mask:
+        """Return which items are among the most certain ones of the class that the evidence favours."""
         order = np.lexsort((-self.certainty, self.best))
-        best = self.best[order]
-        first = np.flatnonzero(np.diff(best, prepend=-1))
-        members = np.diff(first, append=len(best))
-        chosen = np.ceil(_CERTAIN * members).astype(np.int64)
-        rank = np.arange(len(best)) - np.repeat(first, members)
-        counted = rank < np.repeat(chosen, members)
-        wrong = np.add.reduceat(self.contradicted[order] & counted, first, dtype=np.int64)
-        certain, all_ = float((wrong / chosen * members).sum() / len(best)), float(np.mean(self.contradicted))
-        return (certain, int(chosen.sum())) if certain < all_ else (all_, len(best))
+        first = np.flatnonzero(np.diff(self.best[order], prepend=-1))
+        members = np.diff(first, append=len(order))
+        rank = np.arange(len(order)) - np.repeat(first, members)
+        mask = np.zeros(len(order), bool)
+        mask[order] = rank < np.repeat(np.ceil(_CERTAIN * members), members)
+        return mask
+
+
+def _contradicted(judgement: _Judgement, certain: Mask) -> tuple[float, int]:
+    """Return the share of contradicted labels among certain items, and their number.
+
+    Uncertain evidence errs more, so if fewer labels are contradicted among all items, all of them say how many.
+    """
+    share, of_all = float(np.mean(judgement.contradicted[certain])), float(np.mean(judgement.contradicted))
+    return (share, int(certain.sum())) if share < of_all else (of_all, len(certain))
 
 
 def _judge(sources: list[_Source], own: Labels, progress: ShareProgress) -> _Judgement:
@@ -257,8 +265,10 @@ def _judge(sources: list[_Source], own: Labels, progress: ShareProgress) -> _Jud
     for start in range(0, count, step):
         stop = min(start + step, count)
         total, logs = np.zeros((stop - start, own.count), np.float32), np.zeros((stop - start, own.count), np.float32)
+        favoured = []
         for source in sources:
             evidence, log = source.read(start, stop)
+            favoured.append(evidence.argmax(axis=1))
             total += np.float32(source.weight) * evidence
             logs += log * np.float32(2 / len(sources))
         place, code = entries_of(own, np.arange(start, stop))
@@ -272,7 +282,17 @@ def _judge(sources: list[_Source], own: Labels, progress: ShareProgress) -> _Jud
         has_best[place[code == best[place]]] = True
         chances[each, best] = 0
         parts.append(
-            (score, odds, least, other, chance, best.astype(np.int32), highest - chances.max(axis=1), ~has_best)
+            (
+                score,
+                odds,
+                least,
+                other,
+                chance,
+                best.astype(np.int32),
+                highest - chances.max(axis=1),
+                ~has_best,
+                np.ptp(favoured, axis=0) > 0,
+            )
         )
         progress(stop / count)
     return _Judgement(*(np.concatenate(each) for each in zip(*parts, strict=True)))
