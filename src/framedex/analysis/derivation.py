@@ -173,7 +173,7 @@ def _place(image: ComparedPart, whole: ComparedPart) -> Box | None:
     part = cv2.resize(image.reduced, size, interpolation=cv2.INTER_AREA)
     # Their pixels lie between each other, so only what is coarser is compared.
     smooth = [cv2.GaussianBlur(each, (0, 0), 1.0) for each in (whole.reduced, part)]
-    _, most, _, (left, top) = cv2.minMaxLoc(cv2.matchTemplate(*smooth, cv2.TM_CCOEFF_NORMED))
+    _, most, _, (left, top) = cv2.minMaxLoc(cv2.matchTemplate(smooth[0], smooth[1], cv2.TM_CCOEFF_NORMED))
     return (top, left, top + size[1], left + size[0]) if _PART <= most <= 1 + 1e-3 else None
 
 
