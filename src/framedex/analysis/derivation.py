@@ -14,7 +14,7 @@ from framedex.core.borders import LEAST_SIDE, Box, inner_box
 _WINDOW = 512  # pixels a side of the part that is compared
 _THUMBNAIL = 32  # pixels a side
 _REDUCED = 128  # pixels of the longer side of an image that is searched in another one
-_PART = 0.97  # correlation of an image with the part of another one that shows the same
+_PART = 0.95  # correlation of an image with the part of another one that shows the same
 _LESS = 0.98  # sides of a part at most, as a share
 _PLAIN = 4  # pixels of a reduced image by which a border may be wider than what is around a part
 _ALIKE = 0.9  # correlation of thumbnails of one image in the same orientation
@@ -171,7 +171,9 @@ def _place(image: ComparedPart, whole: ComparedPart) -> Box | None:
     if min(size) < LEAST_SIDE or size[1] > whole.reduced.shape[0] or size[0] > whole.reduced.shape[1]:
         return None
     part = cv2.resize(image.reduced, size, interpolation=cv2.INTER_AREA)
-    _, most, _, (left, top) = cv2.minMaxLoc(cv2.matchTemplate(whole.reduced, part, cv2.TM_CCOEFF_NORMED))
+    # Their pixels lie between each other, so only what is coarser is compared.
+    smooth = [cv2.GaussianBlur(each, (0, 0), 1.0) for each in (whole.reduced, part)]
+    _, most, _, (left, top) = cv2.minMaxLoc(cv2.matchTemplate(smooth[0], smooth[1], cv2.TM_CCOEFF_NORMED))
     return (top, left, top + size[1], left + size[0]) if _PART <= most <= 1 + 1e-3 else None
 
 

@@ -186,11 +186,15 @@ def _has_colour(pixels: Pixels) -> bool:
     return any(cv2.mean(cv2.absdiff(green, other))[0] > _GREY for other in (red, blue))
 
 
-def stand(copies: Sequence[Fidelity]) -> list[Standing]:
+def stand(copies: Sequence[Fidelity], beside: Sequence[bool] = ()) -> list[Standing]:
     """Return how the copies of one image stand among each other.
 
     An image has the detail of a smaller size if it could have been enlarged from it. Whoever edits an image changes it
     in one way; so the original is nearer to most copies than the copies are to each other.
+
+    Args:
+        copies: the measures of the copies.
+        beside: whether each shows another copy beside other content, and so was made from it; by default none does.
     """
     sizes: dict[tuple[int, int], list[int]] = {}
     for number, each in enumerate(copies):
@@ -222,10 +226,10 @@ def stand(copies: Sequence[Fidelity]) -> list[Standing]:
                 strict=True,
             )
         }
-    return _derived([standings[number] for number in range(len(copies))], copies)
+    return _derived([standings[number] for number in range(len(copies))], copies, beside or [False] * len(copies))
 
 
-def _derived(standings: Sequence[Standing], copies: Sequence[Fidelity]) -> list[Standing]:
+def _derived(standings: Sequence[Standing], copies: Sequence[Fidelity], beside: Sequence[bool]) -> list[Standing]:
     """Return the standings with what the comparison of each two images shows, unless there are many."""
     first: dict[int, int] = {}  # equal files have one measure
     number = [first.setdefault(id(each), len(first)) for each in copies]
@@ -235,6 +239,9 @@ def _derived(standings: Sequence[Standing], copies: Sequence[Fidelity]) -> list[
     shown, possible = made_from([each.sample for each in distinct])
     for one, other in permutations(range(len(distinct)), 2):
         shown[one, other] |= _is_decoded(distinct[one], distinct[other])
+    is_beside = np.array([beside[number.index(each)] for each in range(len(first))], dtype=np.bool_)
+    shown[:, is_beside] = possible[:, is_beside] = False
+    shown[np.ix_(is_beside, ~is_beside)] = True
     for middle in range(len(distinct)):
         shown |= shown[:, middle, None] & shown[middle]
     shown &= ~shown.T

@@ -31,9 +31,11 @@ class KeepEvidence(IntEnum):
 
     WEAK = 0
     """It shows nothing where the comparison of each two members does not."""
-    DETAIL = 1
+    OF_MANY = 1
+    """It shows the original among many members, of which not each two are compared."""
+    DETAIL = 2
     """It shows the original, unless that could have been made from another member."""
-    FACT = 2
+    FACT = 3
     """It shows what the others cannot have or what people decided."""
 
 
@@ -169,20 +171,20 @@ _OF_COMPARISON = (
     ),
     Preference(
         "has the fewest added pixels", "megapixels against at least {}", 0.0, 1000.0,
-        lambda columns: -columns["keep_surplus"], _quantity("keep_surplus", 1e-6),
+        lambda columns: -columns["keep_surplus"], _quantity("keep_surplus", 1e-6), KeepEvidence.OF_MANY,
     ),
     Preference(
         "could be the source of the most copies", "of its size against at most {}", 0.0, 1.0, _value("keep_sources"),
-        lambda columns, member, _other: f"{columns['keep_sources'].item(member):.0f}", KeepEvidence.DETAIL,
+        lambda columns, member, _other: f"{columns['keep_sources'].item(member):.0f}", KeepEvidence.OF_MANY,
     ),
     Preference(
         "is the least altered", "from the other copies, against at least {}", 0.15, 0.5,
-        lambda columns: -columns["keep_altered"], _quantity("keep_altered"), KeepEvidence.DETAIL,
+        lambda columns: -columns["keep_altered"], _quantity("keep_altered"), KeepEvidence.OF_MANY,
     ),
     _least_compressed(1.6),
     Preference(
         "is the nearest to another copy", "against at least {}", 0.1, 0.02,
-        lambda columns: -columns["keep_closest"], _quantity("keep_closest"), KeepEvidence.DETAIL,
+        lambda columns: -columns["keep_closest"], _quantity("keep_closest"), KeepEvidence.OF_MANY,
     ),
     Preference(
         "has the most colour detail", "of that of brightness against at most {}", 0.0, 0.1,
@@ -191,7 +193,7 @@ _OF_COMPARISON = (
     Preference("has metadata", "", 0.0, 0.0, _value("keep_metadata"), _flag("the others have none"), KeepEvidence.FACT),
     Preference(
         "is the nearest to the other copies", "against at least {}", 0.005, 0.02,
-        lambda columns: -columns["keep_distance"], _quantity("keep_distance"), KeepEvidence.DETAIL,
+        lambda columns: -columns["keep_distance"], _quantity("keep_distance"), KeepEvidence.OF_MANY,
     ),
     Preference(
         "was compressed only once", "", 0.0, 0.0, lambda columns: -columns["keep_recompressed"],
@@ -288,7 +290,8 @@ def is_sure(decision: BestMembers, preferences: Sequence[Preference], columns: C
     if "keep_doubt" not in columns:  # equal files
         return np.ones(len(decision.best), np.bool_)
     doubt = columns["keep_doubt"][decision.best]
-    least = np.where(doubt == Doubt.SOURCE, KeepEvidence.FACT, KeepEvidence.DETAIL)
+    of_doubt = np.where(doubt == Doubt.SOURCE, KeepEvidence.FACT, KeepEvidence.DETAIL)
+    least = np.where(np.isnan(doubt), KeepEvidence.OF_MANY, of_doubt)
     is_part = columns["keep_cropped"][decision.best] > 0  # of one that has less detail, but shows more
     was_compared = ~np.isnan(columns["keep_detail"][decision.best])
     shown = ((doubt == Doubt.NONE) | (evidence >= least)) & ~is_part

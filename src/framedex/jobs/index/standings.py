@@ -282,7 +282,7 @@ def compare_members(
         crops: whether each shows a part of another member only; by default none does.
     """
     shares, crops = shares or [1.0] * len(members), crops or [False] * len(members)
-    standings = stand([member.fidelity for member in members])
+    standings = stand([member.fidelity for member in members], [share < 1 for share in shares])
     # Sharpening raises the acutance above that of the original, so it counts only as far as half of the copies have it.
     known = sorted(member.acutance for member in members if not np.isnan(member.acutance))
     usual = known[len(known) // 2] if known else np.nan
@@ -292,7 +292,7 @@ def compare_members(
         rows.append(
             (
                 standing.detail * share, standing.surplus + beside, standing.altered, member.fidelity.step,
-                member.colour_share, float(member.has_metadata), float(standing.is_derived and share == 1),
+                member.colour_share, float(member.has_metadata), float(standing.is_derived),
                 float(member.fidelity.is_recompressed), standing.distance, float(standing.sources),
                 min(member.acutance, usual), standing.closest, float(is_crop), standing.doubt,
             )
