@@ -338,13 +338,13 @@ def chosen_of(
     budget_ms: float,
     *,
     near: Sequence[int] = (),
-    equal: Sequence[int] = (),
+    free: Sequence[int] = (),
     added: int = 0,
 ) -> list[int]:
     """Return the pairs that are affordable: keypoints of an image cost 5 ms, a comparison 1 ms, a registration 3 ms."""
-    is_near, is_equal = (np.isin(np.arange(len(some.a)), places) for places in (near, equal))
+    is_near, is_free = (np.isin(np.arange(len(some.a)), places) for places in (near, free))
     costs = Costs(5.0, 1.0, 3.0)
-    found = affordable(some, budget_ms=budget_ms, costs=costs, near=is_near, equal=is_equal, added=added)
+    found = affordable(some, budget_ms=budget_ms, costs=costs, near=is_near, free=is_free, added=added)
     assert found.dtype == np.int64
     return [int(place) for place in found]
 
@@ -383,10 +383,10 @@ def test_affordable__no_candidates() -> None:
 
 
 def test_affordable__images_that_are_alike_come_first() -> None:
-    """Pairs that are alike as they are come before others, and pay no keypoints; equal ones cost nothing."""
+    """Pairs that are alike as they are come before others, and pay no keypoints; some of them are free."""
     some = candidates([(0, 2), (0, 3), (1, 2), (1, 3)])
-    assert chosen_of(some, 1e9, near=[2, 3], equal=[3]) == [3, 2, 0, 1]
-    assert [chosen_of(some, budget, near=[2, 3], equal=[3]) for budget in (0, 3, 13, 14)] == [
+    assert chosen_of(some, 1e9, near=[2, 3], free=[3]) == [3, 2, 0, 1]
+    assert [chosen_of(some, budget, near=[2, 3], free=[3]) for budget in (0, 3, 13, 14)] == [
         [3],
         [3, 2],
         [3, 2],

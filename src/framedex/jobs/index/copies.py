@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.components import spanning_forest
 from framedex.analysis.copies import Candidates, Costs, OnDisk, Units, affordable, find_candidates
 from framedex.analysis.linkage import ROUNDING
 from framedex.core.arrays import Mask, Vectors
@@ -276,8 +277,8 @@ def chosen_pairs(
     near = (found.whole >= ALIKE - ROUNDING) & (found.whole_pose == 0)
     if budget_ms > 0:
         budget = max(budget_ms * images, _LEAST_BUDGET_MS)  # a few added images have as many candidates each as many
-        equal = near & (found.whole >= 1 - ROUNDING)
-        kept = affordable(found, budget_ms=budget, costs=_COSTS_MS, near=near, equal=equal, added=added, check=check)
+        free = _connecting(found, near)
+        kept = affordable(found, budget_ms=budget, costs=_COSTS_MS, near=near, free=free, added=added, check=check)
     else:
         kept = np.flatnonzero(near)
     alike = found.a[near].astype(np.int64), found.b[near].astype(np.int64)
@@ -285,6 +286,21 @@ def chosen_pairs(
     ends = found.a.astype(np.int64), found.b.astype(np.int64)
     similarity = np.where(found.whole >= 1 - ROUNDING, np.float32(1), found.whole)
     return ChosenPairs(*ends, near, found.pose >= MIRRORED, similarity, alike)
+
+
+def _connecting(found: Candidates, near: Mask) -> Mask:
+    """Return the pairs that no budget leaves out: equal ones, the closest of each image, and what connects the others.
+
+    These are at most two for each image.
+    """
+    chosen = near & (found.whole >= 1 - ROUNDING)
+    places = np.flatnonzero(near)
+    places = places[np.argsort(-found.whole[places], kind="stable")]
+    ends = np.stack([found.a[places], found.b[places]], axis=1).ravel()
+    chosen[places[np.unique(ends, return_index=True)[1] // 2]] = True
+    if len(ends):
+        chosen[places[spanning_forest(int(ends.max()) + 1, found.a[places], found.b[places])]] = True
+    return chosen
 
 
 def with_known(found: CopyPairs, known: CopyPairs | None) -> CopyPairs:
