@@ -264,7 +264,7 @@ class FolderRules(EditRules):
         ids = [each for each, row in session.state.rows.items() if each in chosen or row["media"].family in families]
         session.call("basket.add", ids)
         self.mark(session, "basket", {each: {"basket": True} for each in ids})
-        options = {"basket": True, "duplicates": 0.96 if copies else None}
+        options = {"basket": True, "duplicates": 0.96 if copies else None, "unsure": True}
         model, state = session.model, session.state
         if state.partial:
             self.refused(Conflict, session, "plan_cleanup", **options)

@@ -295,6 +295,8 @@ def _fitted(values: _Values, target: _Values, valid: npt.NDArray[np.bool_]) -> _
             light.append(float(np.median(of_bin)))
     if len(levels) < 2:
         return values
+    # Light that is too rare to be fitted differs as the nearest one that is fitted.
+    levels, light = [0.0, *levels, 255.0], [light[0] - levels[0], *light, light[-1] + 255 - levels[-1]]
     return np.interp(values, levels, light).astype(np.float32)
 
 

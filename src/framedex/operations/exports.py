@@ -137,7 +137,7 @@ class Exportable(ABC):
         Examples:
             >>> ds.export("cats.zip", "coco", vql=vql.labels("cat"))
             ExportResult(path='.../cats.zip', total_media_items=9, total_objects=4, images=0, message='9 media, 4
-              objects')
+              objects; 3 tags of images are left out...')
         """
         options = ExportOptions(
             None if split is None else check_request(split, self._selector_of),
