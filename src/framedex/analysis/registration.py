@@ -32,6 +32,7 @@ _STRUCTURE = 6.0  # standard deviation of the grey levels of a block that shows 
 _LEAST_BLOCKS = 4
 _OTHER, _UNLIKE = 0.5, 0.7  # correlation of blocks that show something else, and of those that are not equal
 _UNLIKE_DETAIL = 0.25  # below the detail of the image, which compression lowers everywhere
+_PER_LIGHT = 0.6  # of the mean change of light
 _LIGHT_BINS = 32
 _REFINED = 200  # pixels of the longer side at which a transform is refined
 _ITERATIONS, _LEAST_GAIN = 25, 1e-4
@@ -258,7 +259,8 @@ def _compared(a: Grey, b: Grey, valid: npt.NDArray[np.bool_], matrix: Matrix) ->
     other = shown & (correlation < _OTHER)
     agreeing = correlation[shown & ~other]
     detail = float(np.quantile(agreeing, 0.1)) if len(agreeing) else -1.0
-    shade = _shade(a, b, valid)
+    # Where light was changed much, what is cut off or rounded cannot be fitted exactly.
+    shade = max(0.0, _shade(fitted, fine[1], valid) - _PER_LIGHT * float(np.abs(fitted - fine[0])[valid].mean()))
     same = cv2.resize((shown & ~other).astype(np.uint8), (a.shape[1], a.shape[0]), interpolation=cv2.INTER_NEAREST) > 0
     residual = float(np.mean(np.abs(fitted - fine[1])[same & valid])) if (same & valid).any() else 0.0
     return Difference(
@@ -335,15 +337,14 @@ def _largest_area(blocks: npt.NDArray[np.bool_]) -> int:
     return int(areas[1:, cv2.CC_STAT_AREA].max()) if count > 1 else 0
 
 
-def _shade(a: Grey, b: Grey, valid: npt.NDArray[np.bool_]) -> float:
+def _shade(a: _Values, b: _Values, valid: npt.NDArray[np.bool_]) -> float:
     """Return the largest difference of grey levels that noise, light and edges do not explain."""
     mine, its = (_blurred(each, _SMOOTH) for each in (a, b))
     inside = cv2.erode(valid.astype(np.uint8), np.ones((13, 13), np.uint8), borderValue=0)
     inside[:8], inside[-8:], inside[:, :8], inside[:, -8:] = 0, 0, 0, 0
     if np.count_nonzero(inside) < 250:
         return 0.0
-    fitted = _fitted(mine, its, inside > 0)
-    apart = np.abs(fitted - its)
+    apart = np.abs(mine - its)
     noise = 1.5 * float(np.median(apart[inside > 0])) + 0.3
     x, y = (cv2.Sobel(its, -1, *axes, scale=1 / 8) for axes in ((1, 0), (0, 1)))
     slope = cv2.dilate(np.hypot(x, y), np.ones((5, 5), np.uint8))  # edges that lie a pixel apart
