@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from framedex.analysis.registration import Difference, Judgement, least_difference, quarters_of, stretched
+from framedex.analysis.registration import Difference, Judgement, Shades, least_difference, quarters_of, stretched
 from tests.image_files import detailed
 
 Grey = npt.NDArray[np.uint8]
+Pixels = npt.NDArray[np.uint8]
 Edit = Callable[[Grey], Grey]
 
 
@@ -43,7 +44,7 @@ def shadow(seed: int = 0) -> Grey:
 def compared(a: Grey, b: Grey, quarters: int = 0) -> Difference:
     """Return the difference of two images that are laid over each other as a whole."""
     whole = stretched((0, 0, *a.shape), (0, 0, *b.shape), quarters)
-    found = least_difference(a, b, [whole])
+    found = least_difference(Shades(a, a), Shades(b, b), [whole])
     assert found is not None
     return found
 
@@ -102,7 +103,7 @@ def test_difference__of_a_turned_page(quarters: int) -> None:
     assert compared(page(1), turned, quarters).judgement is Judgement.COPY
     assert quarters_of(stretched((0, 0, 560, 400), (0, 0, *turned.shape), quarters)) == quarters
     whole = stretched((0, 0, 560, 400), (0, 0, *turned.shape))
-    wrong = least_difference(page(1), turned, [whole])
+    wrong = least_difference(Shades(page(1), page(1)), Shades(turned, turned), [whole])
     assert wrong is None or wrong.judgement is Judgement.DIFFERENT
 
 
@@ -113,7 +114,7 @@ def test_difference__of_a_turned_page(quarters: int) -> None:
 )
 def test_difference__of_different_pictures(a: Grey, b: Grey) -> None:
     """Different pictures are different, whatever they have in common."""
-    found = least_difference(a, b, [stretched((0, 0, *a.shape), (0, 0, *b.shape))])
+    found = least_difference(Shades(a, a), Shades(b, b), [stretched((0, 0, *a.shape), (0, 0, *b.shape))])
     assert found is None or found.judgement is Judgement.DIFFERENT
 
 
@@ -163,5 +164,28 @@ def test_difference__of_a_moved_thing() -> None:
 def test_difference__without_structure(level: int, judgement: Judgement | None) -> None:
     """Images without structure are copies where their grey levels are alike."""
     a, b = np.full((60, 80), 100, np.uint8), np.full((30, 40), level, np.uint8)
-    found = least_difference(a, b, [stretched((0, 0, 60, 80), (0, 0, 30, 40))])
+    found = least_difference(Shades(a, a), Shades(b, b), [stretched((0, 0, 60, 80), (0, 0, 30, 40))])
     assert (None if found is None else found.judgement) is judgement
+
+
+def hue_turned(pixels: Pixels) -> Pixels:
+    values = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV)
+    values[..., 0] = (values[..., 0].astype(int) + 40) % 180
+    return np.asarray(cv2.cvtColor(values, cv2.COLOR_HSV2RGB), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("seed", "edit"),
+    [(0, hue_turned), (5, hue_turned), (8, lambda pixels: np.clip(pixels * [1.9, 1.4, 1.4], 0, 255).astype(np.uint8))],
+    ids=["hue turned", "hue of strong colours turned", "channels clipped"],
+)
+def test_difference__of_other_colours(seed: int, edit: Callable[[Pixels], Pixels]) -> None:
+    """A copy in other colours is one, though grey levels are turned round, or light is clipped in one channel alone."""
+    a, b = Shades.of(detailed(seed)), Shades.of(edit(detailed(seed)))
+    transforms = [stretched((0, 0, 240, 320), (0, 0, 240, 320))]
+    found = least_difference(a, b, transforms)
+    assert found is not None
+    assert found.judgement is Judgement.COPY
+    of_grey = least_difference(Shades(a.grey, a.grey), Shades(b.grey, b.grey), transforms)
+    assert of_grey is not None
+    assert of_grey.judgement is Judgement.DIFFERENT

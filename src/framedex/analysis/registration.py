@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from framedex.core.arrays import Mask, Pixels
 from framedex.core.borders import Box
 
 Matrix = npt.NDArray[np.float64]
@@ -31,19 +32,19 @@ _SMOOTH = 3.0  # pixels, before grey levels are compared
 _STRUCTURE = 6.0  # standard deviation of the grey levels of a block that shows something
 _LEAST_BLOCKS = 4
 _OTHER, _UNLIKE = 0.5, 0.7  # correlation of blocks that show something else, and of those that are not equal
+_EQUAL, _UNLIKE_EQUAL = 0.995, 0.9  # where nearly all is equal, less is a difference
 _UNLIKE_DETAIL = 0.25  # below the detail of the image, which compression lowers everywhere
-_PER_LIGHT = 0.6  # of the mean change of light
+_COLOURS = 2.0  # grey levels by which the brightest channel of an image with colours exceeds its grey
+_HUE_BLOCKS = 0.5  # of the blocks with structure, at least in the brightest channel
+_BESIDE = 2  # blocks around something else, which show a part of it
 _LIGHT_BINS = 32
 _REFINED = 200  # pixels of the longer side at which a transform is refined
 _ITERATIONS, _LEAST_GAIN = 25, 1e-4
 _CHANGE = 0.1  # of the scale, that refinement may make
 _SAME_CHANGED, _SAME_SPOT, _SAME_SHADE = 0.004, 5, 12.5  # at most, for a copy
-_LEAST_COVERED, _MOST_COVERED, _LEAST_DETAIL, _MOST_PLAIN = (
-    0.01,
-    0.45,
-    0.88,
-    0.25,
-)  # for a copy that is covered; pages and plots are plain
+_LEAST_COVERED, _MOST_COVERED = 0.01, 0.45  # for a copy that is covered
+_LEAST_DETAIL, _MOST_PLAIN = 0.92, 0.25  # of such a copy; pages and plots are plain
+_LARGE_SPOT = 20  # blocks of something that covers a part of a large image
 _PART = 12  # pixels of the parts that are looked for elsewhere, at half the size
 _MOST_PARTS = 48
 _LEAST_SHIFT = 4  # pixels, at half the size
@@ -51,7 +52,8 @@ _MOVED, _LEAST_MOVED, _MOVED_SHARE = 0.9, 3, 0.1  # correlation, number and shar
 _PLAIN_SIDE = 32
 _PLAIN_APART, _PLAIN_MOST = 4.0, 24.0  # mean and largest difference of grey levels of images without structure
 _ALIGNED = 0.5
-_CLIPPED = (3, 252)  # grey levels at and beyond which light is cut off
+_CLIPPED = (3, 252)  # grey levels at and beyond which light is clipped
+_CLIPPED_APART = 48.0  # grey levels that clipping explains
 
 
 class Judgement(Enum):
@@ -65,6 +67,42 @@ class Judgement(Enum):
     """They show different things, or not only the same ones."""
 
 
+class Shades(NamedTuple):
+    """An image for registration.
+
+    Attributes:
+        grey: uint8, shape (H, W): greyscale.
+        brightest: uint8, shape (H, W): the largest channel of each pixel, which a turn of the hue leaves as it is;
+            *grey* for a greyscale image.
+    """
+
+    grey: Grey
+    brightest: Grey
+
+    @classmethod
+    def of(cls, pixels: Pixels) -> "Shades":
+        """Return the shades of an image: uint8, shape (H, W, 3), RGB."""
+        grey, brightest = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), np.uint8), pixels.max(axis=2)
+        return cls(grey, brightest if float(brightest.mean()) - float(grey.mean()) > _COLOURS else grey)
+
+    def resized(self, factor: float) -> "Shades":
+        """Return the image at a smaller size."""
+        if factor >= 1:
+            return self
+        grey = _resized(self.grey, factor)
+        return Shades(grey, _resized(self.brightest, factor) if self.has_colours else grey)
+
+    @property
+    def has_colours(self) -> bool:
+        """Whether the image is not grey."""
+        return self.brightest is not self.grey
+
+    def mirrored(self) -> "Shades":
+        """Return the mirror image."""
+        grey = np.ascontiguousarray(self.grey[:, ::-1])
+        return Shades(grey, np.ascontiguousarray(self.brightest[:, ::-1]) if self.has_colours else grey)
+
+
 @dataclass(frozen=True)
 class Difference:
     """Differences of two images that are laid over each other.
@@ -74,7 +112,7 @@ class Difference:
         changed: the share of them that show something else, in [0, 1].
         spot: the number of adjacent blocks in the largest area that is not equal.
         correlation: the median correlation of blocks, at most 1.
-        detail: the tenth percentile of the correlation of the blocks that are not changed.
+        detail: the tenth percentile of the correlation of the blocks that do not lie at something that is changed.
         shade: grey levels by which an area without structure differs more than noise and light explain, at least 0.
         plain: the share of pixels whose grey level is within two of the most frequent one, in the less plain image.
         moved: whether something that changed is found at another place.
@@ -104,19 +142,20 @@ class Difference:
         if self.changed <= _SAME_CHANGED and self.spot <= _SAME_SPOT and self.shade <= _SAME_SHADE:
             return Judgement.COPY
         is_covered = (
-            _LEAST_COVERED <= self.changed <= _MOST_COVERED
+            (self.changed >= _LEAST_COVERED or self.spot >= _LARGE_SPOT)
+            and self.changed <= _MOST_COVERED
             and self.detail >= _LEAST_DETAIL
             and self.plain <= _MOST_PLAIN
         )
         return Judgement.COVERED if is_covered and not self.moved else Judgement.DIFFERENT
 
 
-def least_difference(a: Grey, b: Grey, transforms: Iterable[Matrix]) -> Difference | None:
+def least_difference(a: Shades, b: Shades, transforms: Iterable[Matrix]) -> Difference | None:
     """Return the least difference of two images under some transforms; None where nothing can be compared or is alike.
 
     Args:
-        a: uint8, shape (H, W): greyscale.
-        b: uint8, shape (h, w).
+        a: the first image.
+        b: the second one.
         transforms: tried one after another, as they are and refined, until one shows a copy.
     """
     least: Difference | None = None
@@ -128,7 +167,7 @@ def least_difference(a: Grey, b: Grey, transforms: Iterable[Matrix]) -> Differen
                 least = found
             if found is not None and found.judgement is Judgement.COPY:
                 return found
-    return least or _plain_difference(a, b)
+    return least or _plain_difference(a.grey, b.grey)
 
 
 def _plain_difference(a: Grey, b: Grey) -> Difference | None:
@@ -178,30 +217,30 @@ class _Pair:
     """Two images at the size at which they are compared.
 
     Attributes:
-        a, b: uint8, shapes (H, W) and (h, w).
+        a, b: the images.
         matrix: the transform between their pixels.
         of_pixels: the factors from the pixels of the images to these, as transforms.
     """
 
-    a: Grey
-    b: Grey
+    a: Shades
+    b: Shades
     matrix: Matrix
     of_pixels: tuple[Matrix, Matrix]
 
     @classmethod
-    def of(cls, a: Grey, b: Grey, matrix: Matrix) -> "_Pair":
+    def of(cls, a: Shades, b: Shades, matrix: Matrix) -> "_Pair":
         scale = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
-        factor = min(1.0, scale, SIDE / max(a.shape))
-        small, other = _resized(a, factor), _resized(b, factor / scale)
-        to_a, to_b = _factors(a, small), _factors(b, other)
+        factor = min(1.0, scale, SIDE / max(a.grey.shape))
+        small, other = a.resized(factor), b.resized(factor / scale)
+        to_a, to_b = _factors(a.grey, small.grey), _factors(b.grey, other.grey)
         between = _square(to_b) @ _square(matrix) @ np.linalg.inv(_square(to_a))
         return cls(small, other, between[:2], (to_a, to_b))
 
     def refined(self) -> Matrix | None:
         """Return the refined transform; None if there is none near."""
-        factor = min(1.0, _REFINED / max(self.a.shape))
-        a, b = _resized(self.a, factor), _resized(self.b, factor)
-        to_a, to_b = _square(_factors(self.a, a)), _square(_factors(self.b, b))
+        factor = min(1.0, _REFINED / max(self.a.grey.shape))
+        a, b = _resized(self.a.grey, factor), _resized(self.b.grey, factor)
+        to_a, to_b = _square(_factors(self.a.grey, a)), _square(_factors(self.b.grey, b))
         start = (to_b @ _square(self.matrix) @ np.linalg.inv(to_a))[:2].astype(np.float32)
         criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, _ITERATIONS, _LEAST_GAIN)
         try:
@@ -213,19 +252,38 @@ class _Pair:
         return matrix if np.isfinite(matrix).all() and abs(change - 1) <= _CHANGE else None
 
     def compared(self, matrix: Matrix) -> Difference | None:
-        """Return the differences under a transform."""
-        height, width = self.a.shape
+        """Return the differences under a transform.
+
+        Where both have colours and lie alike, the hue may have been turned: then the brightest channels count if these
+        show a copy, and have about as much structure.
+        """
+        height, width = self.a.grey.shape
         if min(height, width) < _BLOCK:
             return None
-        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        b = cv2.warpAffine(self.b, matrix, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE)
-        ones = np.full(self.b.shape, 255, np.uint8)
-        valid = np.asarray(cv2.warpAffine(ones, matrix, (width, height), flags=flags), np.uint8) == 255
+        ones = np.full(self.b.grey.shape, 255, np.uint8)
+        valid = _warped(ones, matrix, self.a.grey, cv2.BORDER_CONSTANT) == 255
         if not valid.any():
             return None
         to_a, to_b = (_square(each) for each in self.of_pixels)
-        whole = np.linalg.inv(to_b) @ _square(matrix) @ to_a
-        return _compared(self.a, np.asarray(b, np.uint8), valid, whole[:2])
+        whole = (np.linalg.inv(to_b) @ _square(matrix) @ to_a)[:2]
+        grey, brightest = (_warped(each, matrix, self.a.grey, cv2.BORDER_REPLICATE) for each in self.b)
+        clipped = _are_clipped(self.a.brightest) | _are_clipped(brightest)
+        found = _compared(self.a.grey, grey, valid, clipped, whole)
+        if found is None or found.judgement is not Judgement.DIFFERENT or not found.is_aligned:
+            return found
+        if not (self.a.has_colours and self.b.has_colours):
+            return found
+        again = _compared(self.a.brightest, brightest, valid, clipped, whole)
+        if again is None or again.judgement is not Judgement.COPY or again.blocks < _HUE_BLOCKS * found.blocks:
+            return found
+        return again
+
+
+def _warped(image: Grey, matrix: Matrix, target: Grey, border: int) -> Grey:
+    """Return an image as it lies upon a target: uint8, of the shape of the target."""
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    size = (target.shape[1], target.shape[0])
+    return np.asarray(cv2.warpAffine(image, matrix, size, flags=flags, borderMode=border), np.uint8)
 
 
 def _square(matrix: Matrix) -> Matrix:
@@ -245,10 +303,12 @@ def _resized(grey: Grey, factor: float) -> Grey:
     return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
-def _compared(a: Grey, b: Grey, valid: npt.NDArray[np.bool_], matrix: Matrix) -> Difference | None:
-    """Return the differences of two images of one size, where the second one is valid."""
+def _compared(a: Grey, b: Grey, valid: Mask, clipped: Mask, matrix: Matrix) -> Difference | None:
+    """Return the differences of two images of one size, where the second one is valid; in one light may be clipped."""
     fine = [_blurred(each, _BLUR) for each in (a, b)]
-    if _clipped(b) < _clipped(a):  # light that is cut off in one image cannot be fitted to the other one
+    if (
+        _are_clipped(b).mean() < _are_clipped(a).mean()
+    ):  # light that is cut off in one image cannot be fitted to the other one
         fine.reverse()
     fitted = _fitted(fine[0], fine[1], valid)
     deviation, correlation, within = _blocks(fitted, fine[1], valid)
@@ -258,18 +318,20 @@ def _compared(a: Grey, b: Grey, valid: npt.NDArray[np.bool_], matrix: Matrix) ->
         return None
     other = shown & (correlation < _OTHER)
     agreeing = correlation[shown & ~other]
-    detail = float(np.quantile(agreeing, 0.1)) if len(agreeing) else -1.0
-    # Where light was changed much, what is cut off or rounded cannot be fitted exactly.
-    shade = max(0.0, _shade(fitted, fine[1], valid) - _PER_LIGHT * float(np.abs(fitted - fine[0])[valid].mean()))
+    usual = float(np.quantile(agreeing, 0.1)) if len(agreeing) else -1.0
+    beside = cv2.dilate(other.astype(np.uint8), np.ones((2 * _BESIDE + 1, 2 * _BESIDE + 1), np.uint8)) > 0
+    apart = correlation[shown & ~beside]
     same = cv2.resize((shown & ~other).astype(np.uint8), (a.shape[1], a.shape[0]), interpolation=cv2.INTER_NEAREST) > 0
     residual = float(np.mean(np.abs(fitted - fine[1])[same & valid])) if (same & valid).any() else 0.0
     return Difference(
         count,
         float(np.count_nonzero(other)) / count,
-        _largest_area(shown & (correlation < min(_UNLIKE, detail - _UNLIKE_DETAIL))),
+        _largest_area(
+            shown & (correlation < (_UNLIKE_EQUAL if usual >= _EQUAL else min(_UNLIKE, usual - _UNLIKE_DETAIL)))
+        ),
         float(np.median(correlation[shown])),
-        detail,
-        shade,
+        float(np.quantile(apart, 0.1)) if len(apart) >= _LEAST_BLOCKS else -1.0,
+        _shade(fitted, fine[1], valid & ~(clipped & (np.abs(fitted - fine[1]) < _CLIPPED_APART))),
         min(_plain(a), _plain(b)),
         bool(other.any()) and _is_moved(a, b, other),
         residual,
@@ -281,11 +343,11 @@ def _blurred(grey: Any, sigma: float) -> _Values:
     return np.asarray(cv2.GaussianBlur(grey, (0, 0), sigma), np.float32)
 
 
-def _clipped(grey: Grey) -> float:
-    return float(np.mean((grey <= _CLIPPED[0]) | (grey >= _CLIPPED[1])))
+def _are_clipped(grey: Grey) -> Mask:
+    return (grey <= _CLIPPED[0]) | (grey >= _CLIPPED[1])
 
 
-def _fitted(values: _Values, target: _Values, valid: npt.NDArray[np.bool_]) -> _Values:
+def _fitted(values: _Values, target: _Values, valid: Mask) -> _Values:
     """Return an image with the light of another one: the median of its values for each grey level."""
     mine, its = values[valid][::5], target[valid][::5]
     places = np.minimum((mine * (_LIGHT_BINS / 256)).astype(np.intp), _LIGHT_BINS - 1)
@@ -302,7 +364,7 @@ def _fitted(values: _Values, target: _Values, valid: npt.NDArray[np.bool_]) -> _
     return np.interp(values, levels, light).astype(np.float32)
 
 
-def _blocks(a: _Values, b: _Values, valid: npt.NDArray[np.bool_]) -> tuple[_Values, _Values, npt.NDArray[np.bool_]]:
+def _blocks(a: _Values, b: _Values, valid: Mask) -> tuple[_Values, _Values, Mask]:
     """Return (deviation, correlation, is valid) of blocks: shape (rows, columns) each.
 
     The deviation is the larger one of both images. The second one may be shifted by a pixel.
@@ -331,13 +393,13 @@ def _blocks(a: _Values, b: _Values, valid: npt.NDArray[np.bool_]) -> tuple[_Valu
     return np.sqrt(own), best, inside
 
 
-def _largest_area(blocks: npt.NDArray[np.bool_]) -> int:
+def _largest_area(blocks: Mask) -> int:
     """Return the number of blocks in the largest connected area."""
     count, _, areas, _ = cv2.connectedComponentsWithStats(blocks.astype(np.uint8), connectivity=8)
     return int(areas[1:, cv2.CC_STAT_AREA].max()) if count > 1 else 0
 
 
-def _shade(a: _Values, b: _Values, valid: npt.NDArray[np.bool_]) -> float:
+def _shade(a: _Values, b: _Values, valid: Mask) -> float:
     """Return the largest difference of grey levels that noise, light and edges do not explain."""
     mine, its = (_blurred(each, _SMOOTH) for each in (a, b))
     inside = cv2.erode(valid.astype(np.uint8), np.ones((13, 13), np.uint8), borderValue=0)
@@ -357,7 +419,7 @@ def _plain(grey: Grey) -> float:
     return float(np.convolve(counts, np.ones(5), "same").max()) / grey.size
 
 
-def _is_moved(a: Grey, b: Grey, other: npt.NDArray[np.bool_]) -> bool:
+def _is_moved(a: Grey, b: Grey, other: Mask) -> bool:
     """Return whether several parts of what changed in one image are seen in the other one, shifted alike."""
     factor = 0.5
     small, its = _resized(a, factor), _resized(b, factor)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.keypoints import Keypoints, find_keypoints, to_keypoint_size
-from framedex.analysis.registration import SIDE, Grey
+from framedex.analysis.registration import SIDE, Shades
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.borders import Box, cropped, inner_box
 from framedex.core.progress import ShareProgress
@@ -106,13 +106,13 @@ class ComparedImages:
         self.cache.put(made)
         return keys
 
-    def read_greys(self, rows: Rows, executor: Executor) -> dict[int, "GreyImage"]:
+    def read_reduced(self, rows: Rows, executor: Executor) -> dict[int, "ReducedImage"]:
         """Return the images of rows by number, without those that cannot be read."""
         listed = [row for row in self._rows(rows) if row["content_hash"] is not None]
         results = decode_rows(
-            self.media, listed, _grey_of, _without_grey, detail=SIDE, settings=self._settings, executor=executor
+            self.media, listed, _reduced, _without_image, detail=SIDE, settings=self._settings, executor=executor
         )
-        found: dict[int, GreyImage] = {}
+        found: dict[int, ReducedImage] = {}
         with closing(results):
             for each in results:
                 found |= each or {}
@@ -154,32 +154,30 @@ def _numbered(rows: Rows, taken: Any) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class GreyImage:
-    """A greyscale image for registration.
+class ReducedImage:
+    """A reduced image for registration.
 
     Attributes:
-        pixels: uint8, shape (H, W), at most 480 pixels a side.
+        shades: the image, at most 480 pixels a side.
         inner: its part within uniform borders.
         size: width and height at full size.
         is_damaged: whether a part of it could not be decoded.
     """
 
-    pixels: Grey
+    shades: Shades
     inner: Box
     size: tuple[int, int]
     is_damaged: bool
 
 
-def _grey_of(row: Any, image: DecodedImage) -> dict[int, GreyImage]:
-    grey = np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
-    factor = SIDE / max(grey.shape)
-    if factor < 1:
-        size = (max(1, round(grey.shape[1] * factor)), max(1, round(grey.shape[0] * factor)))
-        grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
-    return {row["number"]: GreyImage(grey, inner_box(grey), (image.width, image.height), image.damage is not None)}
+def _reduced(row: Any, image: DecodedImage) -> dict[int, ReducedImage]:
+    shades = Shades.of(image.pixels)
+    shades = shades.resized(SIDE / max(shades.grey.shape))
+    size = (image.width, image.height)
+    return {row["number"]: ReducedImage(shades, inner_box(shades.grey), size, image.damage is not None)}
 
 
-def _without_grey(_row: Any, _reason: str) -> dict[int, GreyImage]:
+def _without_image(_row: Any, _reason: str) -> dict[int, ReducedImage]:
     return {}
 
 

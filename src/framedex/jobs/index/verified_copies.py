@@ -26,14 +26,14 @@ from framedex.core.progress import ShareProgress
 from framedex.core.stages import Stages
 from framedex.errors import Unavailable
 from framedex.executors import Executor
-from framedex.jobs.index.compared_images import ComparedImages, GreyImage, ImageSource, Keys
+from framedex.jobs.index.compared_images import ComparedImages, ImageSource, Keys, ReducedImage
 from framedex.jobs.index.keypoint_cache import KeypointCache
 from framedex.storage.copy_pairs import CROPPED, NO_PAIRS, CopyPairs
 
 Rows = npt.NDArray[np.int64]
 _LOG = logging.getLogger(__name__)
 _PART = 64  # pairs that a worker compares at a time
-_GREYS = 128  # pairs whose pixels are held at a time
+_HELD = 128  # pairs whose pixels are held at a time
 _KEPT_EVERY_S = 300.0
 _VERIFIED = "verified"  # the stage with the pairs that are done
 _PAIRS = 2**14  # pairs whose images are read and compared at a time
@@ -206,16 +206,16 @@ class _Verification:
     ) -> Iterator[tuple[int, "_Registered | None"]]:
         """Yield the differences of pairs, in their order; None where an image cannot be read, or nothing is alike."""
         waiting: list[tuple[int, _Layer]] = []
-        done, held = 0, dict[int, GreyImage]()
+        done, held = 0, dict[int, ReducedImage]()
         for number, each in enumerate(layers, 1):
             waiting.append(each)
-            if len(waiting) < _GREYS and number < count:
+            if len(waiting) < _HELD and number < count:
                 continue
             pairs = np.array([pair for pair, _ in waiting], np.int64)
             rows = np.union1d(self.pairs.a[pairs], self.pairs.b[pairs])
-            held = {row: grey for row, grey in held.items() if row in set(rows.tolist())}
+            held = {row: image for row, image in held.items() if row in set(rows.tolist())}
             for images, some in self._of_images(rows):
-                held |= images.read_greys(some[[row not in held for row in some.tolist()]], self.executor)
+                held |= images.read_reduced(some[[row not in held for row in some.tolist()]], self.executor)
             laid = [
                 _LaidPair(held.get(a), held.get(b), layer)
                 for (_, a, b), (_, layer) in zip(self._ends(pairs), waiting, strict=True)
@@ -291,7 +291,7 @@ class _Layer:
     def of(cls, proof: "_Proof") -> "_Layer":
         return cls(proof.view.matrix, proof.size, proof.other_size, proof.is_mirrored)
 
-    def transforms(self, a: GreyImage, b: GreyImage, other: Box) -> Iterator[Matrix]:
+    def transforms(self, a: ReducedImage, b: ReducedImage, other: Box) -> Iterator[Matrix]:
         """Yield transforms from the pixels of one image to those of another one, most likely ones first.
 
         Args:
@@ -303,7 +303,7 @@ class _Layer:
             yield stretched(a.inner, other)
             return
         to_a, to_b = (
-            _scaling(size, image.pixels.shape[::-1]) for size, image in ((self.size, a), (self.other_size, b))
+            _scaling(size, image.shades.grey.shape[::-1]) for size, image in ((self.size, a), (self.other_size, b))
         )
         between = to_b @ np.vstack([self.matrix, [0.0, 0.0, 1.0]]) @ np.linalg.inv(to_a)
         yield between[:2]
@@ -321,8 +321,8 @@ def _scaling(size: tuple[int, int], other: tuple[int, ...]) -> Matrix:
 class _LaidPair:
     """Two images that are laid over each other; None for one that cannot be read."""
 
-    a: GreyImage | None
-    b: GreyImage | None
+    a: ReducedImage | None
+    b: ReducedImage | None
     layer: _Layer
 
 
@@ -350,15 +350,15 @@ def _register(part: Sequence[_LaidPair]) -> list[_Registered | None]:
         ]
 
 
-def _registration(a: GreyImage, b: GreyImage, layer: _Layer) -> _Registered | None:
-    pixels, (top, left, bottom, right) = b.pixels, b.inner
+def _registration(a: ReducedImage, b: ReducedImage, layer: _Layer) -> _Registered | None:
+    shades, (top, left, bottom, right) = b.shades, b.inner
     if layer.is_mirrored:
-        pixels = np.ascontiguousarray(pixels[:, ::-1])
-        left, right = pixels.shape[1] - right, pixels.shape[1] - left
-    shown = least_difference(a.pixels, pixels, layer.transforms(a, b, (top, left, bottom, right)))
+        shades, width = shades.mirrored(), shades.grey.shape[1]
+        left, right = width - right, width - left
+    shown = least_difference(a.shades, shades, layer.transforms(a, b, (top, left, bottom, right)))
     if shown is None:
         return None
-    is_same = a.size == b.size and np.array_equal(a.pixels, pixels)
+    is_same = a.size == b.size and all(map(np.array_equal, a.shades, shades))
     return _Registered(shown, is_same, a.is_damaged or b.is_damaged)
 
 
