@@ -94,7 +94,7 @@ class Shades(NamedTuple):
 
     @property
     def has_colours(self) -> bool:
-        """Whether the image is not grey."""
+        """True if the image is not grey."""
         return self.brightest is not self.grey
 
     def mirrored(self) -> "Shades":
