@@ -192,8 +192,10 @@ class _Search:
             return with_known(pairs.joined(self._equal_frames(pairs)), self._near(chosen))
 
     def _near(self, chosen: ChosenPairs) -> CopyPairs:
-        """Return all pairs that are alike, at the similarity of those that were not shown to be copies."""
-        return CopyPairs.by_descriptor(*chosen.alike, np.full(len(chosen.alike[0]), NEAR_SIMILARITY, np.float32))
+        """Return all unknown pairs that are alike, at the similarity of those that were not shown to be copies."""
+        is_new = ~_are_among(chosen.alike, (self.known.a, self.known.b))
+        a, b = (ends[is_new] for ends in chosen.alike)
+        return CopyPairs.by_descriptor(a, b, np.full(len(a), NEAR_SIMILARITY, np.float32))
 
     def _equal_frames(self, pairs: CopyPairs) -> CopyPairs:
         """Return pairs of copies with equal frames of their video: of many equal frames only some are searched."""
