@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from framedex.errors import InvalidInput
 from framedex.executors import Executor, open_executor
 from framedex.jobs.context import JobContext
 from framedex.jobs.index.compared_images import ImageSource
-from framedex.jobs.index.copies import DOUBTFUL, LITTLE, chosen_pairs
+from framedex.jobs.index.copies import DOUBTFUL, LITTLE, chosen_pairs, promising
 from framedex.jobs.index.copy_descriptors import read_panels
 from framedex.jobs.index.verified_copies import verified_pairs
 from framedex.records import DUPLICATE_LEVELS
@@ -232,6 +233,11 @@ def _copies_between(
     images = units.images
     del units
     budget = here.job.settings.copy_budget_ms
+    positions, first = (here.positions(), there.positions()), here.media.table.count()
+    if budget > 0:
+        tables = [here.media.table, there.media.table]
+        rows = np.concatenate([positions[0][numbers[0]], positions[1][numbers[1]] + first])
+        found = promising(found, tables, rows, executor, partial(finding, 1.0))
     chosen = chosen_pairs(found, budget_ms=budget, images=images)
     if not len(chosen.a):
         return []
@@ -239,8 +245,6 @@ def _copies_between(
     if budget == 0:
         alike = chosen.similarity >= DUPLICATE_LEVELS[level] - ROUNDING
         return [_Pairs.of(rows[alike], others[alike], chosen.similarity[alike])]
-    positions = here.positions(), there.positions()
-    first = here.media.table.count()
     proofs = verified_pairs(
         [_source(here, 0), _source(there, first)],
         positions[0][rows],

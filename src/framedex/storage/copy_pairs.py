@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from framedex.core.arrays import Vectors
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage import tables
-from framedex.storage.media_rows import COPY_DESCRIPTOR, DUPLICATES, PANEL_DESCRIPTORS, copy_schema
+from framedex.storage.media_rows import COPY_DESCRIPTOR, DUPLICATES, LOCAL_FEATURES, PANEL_DESCRIPTORS, copy_schema
 from framedex.storage.table_names import COPIES
 from framedex.storage.table_versions import Table, flat
 
@@ -177,7 +177,8 @@ def copy_schema_of(schema: pa.Schema) -> pa.Schema | None:
     """Return the columns for finding copies among those of a media table; None if it has none."""
     if PANEL_DESCRIPTORS not in schema.names:
         return None
-    return pa.schema([schema.field(name) for name in (COPY_DESCRIPTOR, PANEL_DESCRIPTORS) if name in schema.names])
+    names = (COPY_DESCRIPTOR, PANEL_DESCRIPTORS, LOCAL_FEATURES)
+    return pa.schema([schema.field(name) for name in names if name in schema.names])
 
 
 def video_owners(table: Table, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int32] | None:

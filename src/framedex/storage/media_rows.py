@@ -79,9 +79,10 @@ Only tables of which a file was moved have the column: the id of a file stays wh
 """
 MISSING_SINCE = pa.field("missing_since", pa.timestamp("us", tz="UTC"))
 """When a file was first marked as missing; null for files that were there. Only tables with such files have it."""
-COPY_DESCRIPTOR, PANEL_DESCRIPTORS = "copy_descriptor", "panel_descriptors"
-"""Columns for finding copies: the copy descriptor of the whole image, where it is not the embedding, and those of its
-panels, one after another; null for none. Tables of vectors, of objects and of older versions lack them.
+COPY_DESCRIPTOR, PANEL_DESCRIPTORS, LOCAL_FEATURES = "copy_descriptor", "panel_descriptors", "local_features"
+"""Columns for finding copies: the copy descriptor of the whole image, where it is not the embedding, those of its
+panels, one after another, and the bytes of its local features (:mod:`framedex.analysis.local_features`); null for none.
+Tables of vectors, of objects and of older versions lack them.
 """
 BOX = ("box_x", "box_y", "box_width", "box_height")
 OF_OBJECTS = pa.schema(
@@ -131,7 +132,8 @@ def copy_schema(dimension: int, *, is_embedding: bool) -> pa.Schema:
         is_embedding: whether the embedding of an image is its copy descriptor.
     """
     whole = () if is_embedding else (pa.field(COPY_DESCRIPTOR, pa.list_(pa.float32(), dimension)),)
-    return pa.schema([*whole, pa.field(PANEL_DESCRIPTORS, pa.list_(pa.float32()))])
+    panels, features = pa.field(PANEL_DESCRIPTORS, pa.list_(pa.float32())), pa.field(LOCAL_FEATURES, pa.binary())
+    return pa.schema([*whole, panels, features])
 
 
 def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema | None = None) -> pa.Schema:

@@ -23,6 +23,7 @@ from framedex.jobs.context import JobContext
 from framedex.jobs.index.compared_images import ImageSource
 from framedex.jobs.index.copy_descriptors import descriptors_key, read_units, units_in_file
 from framedex.jobs.index.resources import IndexResources
+from framedex.jobs.index.shared_features import may_show_the_same
 from framedex.jobs.index.verified_copies import verified_pairs
 from framedex.records import DUPLICATE_LEVELS
 from framedex.storage.copy_pairs import NO_PAIRS, CopyPairs, read_descriptors, video_owners
@@ -231,9 +232,12 @@ class _Search:
             executor=executor,
             progress=lambda share: self.progress(_FINDING * share),
         )
+        budget = self.job.settings.copy_budget_ms
+        if budget > 0:
+            found = promising(found, [self.table], positions, executor, partial(self.progress, _FINDING))
         chosen = chosen_pairs(
             found,
-            budget_ms=self.job.settings.copy_budget_ms,
+            budget_ms=budget,
             images=len(positions) - first_added,
             added=first_added,
             check=partial(self.progress, _FINDING),
@@ -264,6 +268,29 @@ def _remove_all_but_stages(folder: Path) -> None:
             each.unlink()
 
 
+def promising(
+    found: Candidates, tables: Sequence[Table], rows: Rows, executor: Executor, check: Callable[[], None]
+) -> Candidates:
+    """Return the candidates that are alike as they are, or may show the same by their local features.
+
+    Args:
+        found: the candidates.
+        tables: media tables whose rows are numbered one after another.
+        rows: the row of each image.
+        executor: compares features.
+        check: called now and then; raises to stop.
+    """
+    kept = _are_alike(found)
+    others = np.flatnonzero(~kept)
+    kept[others] = may_show_the_same(tables, rows[found.a[others]], rows[found.b[others]], executor, check)
+    return found.take(kept)
+
+
+def _are_alike(found: Candidates) -> Mask:
+    """Return which candidates are alike as they are: bool, shape (P,)."""
+    return np.asarray((found.whole >= ALIKE - ROUNDING) & (found.whole_pose == 0))
+
+
 def chosen_pairs(
     found: Candidates, *, budget_ms: float, images: int, added: int = 0, check: Callable[[], None] = lambda: None
 ) -> ChosenPairs:
@@ -276,7 +303,7 @@ def chosen_pairs(
         added: the first image whose keypoints count.
         check: called now and then; raises to stop.
     """
-    near = (found.whole >= ALIKE - ROUNDING) & (found.whole_pose == 0)
+    near = _are_alike(found)
     if budget_ms > 0:
         budget = max(budget_ms * images, _LEAST_BUDGET_MS)  # a few added images have as many candidates each as many
         free = _connecting(found, near)

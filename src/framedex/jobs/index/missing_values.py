@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framedex.analysis.local_features import find_local_features
 from framedex.core.arrays import Floats, Mask, Vectors
 from framedex.core.progress import Progress
 from framedex.encoders import MEASURED_SIDE_PX
@@ -29,6 +30,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import (
     CONTENT,
     COPY_DESCRIPTOR,
+    LOCAL_FEATURES,
     N_PAGES,
     OF_FAULTS,
     OF_RANGE,
@@ -75,6 +77,7 @@ class _Values:
         content: the kind of content.
         whole, panels: the copy descriptors of the image, shape (DIMENSION,), and of its panels, one after another; None
             for none.
+        features: the bytes of its local features; None for none.
         facts: the values of :data:`_FACTS`, in their order.
     """
 
@@ -82,6 +85,7 @@ class _Values:
     content: str | None = None
     whole: Vectors | None = None
     panels: Vectors | None = None
+    features: bytes | None = None
     facts: tuple[Any, ...] = ()
 
 
@@ -144,7 +148,7 @@ class _Gaps:
         measures: float32, shape (rows, measures): the present measures, NaN for none.
         unmeasured: bool, shape (rows,): the rows with some measures but not all.
         unknown: bool, shape (rows,): the rows with measures but without a kind of content.
-        undescribed: bool, shape (rows,): the rows with measures but without a copy descriptor.
+        undescribed: bool, shape (rows,): the rows with measures but without a copy descriptor or local features.
         unread: whether rows without any measure are among both.
     """
 
@@ -178,11 +182,11 @@ class _Gaps:
 
 
 def _lacks_descriptor(table: Table) -> Mask:
-    """Return the mask of rows without a copy descriptor: bool, shape (rows,)."""
-    has_whole, has_panels = (name in table.schema.names for name in (COPY_DESCRIPTOR, PANEL_DESCRIPTORS))
-    if table.path.stem == OBJECTS or (has_panels and not has_whole):
+    """Return the mask of rows without a copy descriptor or local features: bool, shape (rows,)."""
+    has_whole, has_features = (name in table.schema.names for name in (COPY_DESCRIPTOR, LOCAL_FEATURES))
+    if table.path.stem == OBJECTS or (has_features and not has_whole):
         return np.zeros(table.count(), dtype=bool)
-    if not has_panels:
+    if not has_features:
         return np.ones(table.count(), dtype=bool)
     masks = [batch.column(0).is_null() for batch in table.vector_batches(COPY_DESCRIPTOR, 0)]
     return np.asarray(pa.chunked_array(masks, pa.bool_()).to_numpy(), dtype=bool)
@@ -249,7 +253,8 @@ class _Filling:
         for row, each in zip(incomplete, found, strict=True):
             if whole[row] is None:
                 whole[row], panels[row] = each.whole, each.panels
-        return [vectors_to_arrow(whole, DIMENSION), lists_to_arrow(panels)]
+        features = _filled(batch, pa.field(LOCAL_FEATURES, pa.binary()), incomplete, [each.features for each in found])
+        return [vectors_to_arrow(whole, DIMENSION), lists_to_arrow(panels), features]
 
     def _content_arrays(
         self, batch: pa.RecordBatch, incomplete: npt.NDArray[np.int64], found: Sequence[_Values]
@@ -269,7 +274,7 @@ class _Filling:
 
 def _filled(batch: pa.RecordBatch, field: pa.Field, rows: npt.NDArray[np.int64], found: Sequence[Any]) -> pa.Array:
     """Return a column of a batch in which some rows have other values where they had none."""
-    values = batch.column(field.name).to_pylist()
+    values = batch.column(field.name).to_pylist() if field.name in batch.schema.names else [None] * batch.num_rows
     for row, each in zip(rows, found, strict=True):
         values[row] = each if values[row] is None else values[row]
     return pa.array(values, field.type)
@@ -321,7 +326,8 @@ def _values(row: Any, image: DecodedImage, *, media: Media, gaps: _Gaps, is_desc
         return _Values(measures, content, facts=facts)
     panels = prepare_panels(image.bordered)
     described = describe(np.stack([prepare_whole(image.bordered), *([] if panels is None else panels)]))
-    return _Values(measures, content, described[0], None if panels is None else described[1:].ravel(), facts)
+    features = find_local_features(image.bordered.inner_grey).tobytes()
+    return _Values(measures, content, described[0], None if panels is None else described[1:].ravel(), features, facts)
 
 
 def _size_of(path: str | None) -> int | None:

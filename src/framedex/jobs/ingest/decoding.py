@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.local_features import find_local_features
 from framedex.core.arrays import Vectors
 from framedex.core.assumed_roles import AssumedRole
 from framedex.core.borders import BorderedImage
@@ -29,7 +30,7 @@ from framedex.media.frame_sampling import Sampling, kept_frames
 from framedex.media.sources import Item, Source
 from framedex.media.video import Video
 from framedex.settings import Settings
-from framedex.storage.media_rows import COPY_DESCRIPTOR, PANEL_DESCRIPTORS
+from framedex.storage.media_rows import COPY_DESCRIPTOR, LOCAL_FEATURES, PANEL_DESCRIPTORS
 
 _PART = 2**20
 _TOGETHER_PX = 4_000_000  # pixels of the images that are measured together; they use up to 3 bytes each
@@ -288,11 +289,13 @@ class FileDecoder:
         with self._turn:
             measures = measure_images(images)
             whole, panels = self._described(bordered, whole=is_embedding or is_column)
+            has_features = LOCAL_FEATURES in self.columns
+            features = [find_local_features(each.inner_grey).tobytes() if has_features else None for each in bordered]
         nothing = [None] * len(images)
         prepared = nothing if is_embedding else [self.preparation.prepare(image.pixels) for image in images]
         of_copies = [
-            {COPY_DESCRIPTOR: a if is_column else None, PANEL_DESCRIPTORS: b}
-            for a, b in zip(whole, panels, strict=True)
+            {COPY_DESCRIPTOR: a if is_column else None, PANEL_DESCRIPTORS: b, LOCAL_FEATURES: c}
+            for a, b, c in zip(whole, panels, features, strict=True)
         ]
         names = "width", "height", "format", "shown", "pages", "measures", "prepared", "vector", "of_copies"
         identity = ((image.width, image.height, image.format, image.shown, image.pages) for image in images)

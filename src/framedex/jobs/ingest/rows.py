@@ -15,6 +15,7 @@ from framedex.media.sources import Item
 from framedex.storage.media_rows import (
     COPY_DESCRIPTOR,
     DAMAGED,
+    LOCAL_FEATURES,
     N_PAGES,
     OF_RANGE,
     PANEL_DESCRIPTORS,
@@ -24,7 +25,7 @@ from framedex.storage.media_rows import (
     time_of_ns,
 )
 
-_NOT_DESCRIBED = {COPY_DESCRIPTOR: None, PANEL_DESCRIPTORS: None}
+_NOT_DESCRIBED = {COPY_DESCRIPTOR: None, PANEL_DESCRIPTORS: None, LOCAL_FEATURES: None}
 
 
 @dataclass(frozen=True)
