@@ -681,8 +681,9 @@ class TestCache:
     @pytest.mark.slow
     def test_reindex__with_neither_images_nor_cache(self, workspace: Workspace, tmp_path: Path, caplog: Any) -> None:
         """Pairs that are known stay, and one warning counts the images that cannot be read."""
-        a = detailed(0)
-        folder = put(tmp_path / "images", {"a.png": a, "a_cropped.png": cut(a), "b.png": detailed(1)})
+        a, shared = detailed(0), detailed(5)
+        folder = put(tmp_path / "images", {"a.png": a, "a_cropped.png": cut(a)})
+        put(folder, {f"beside_{number}.png": np.hstack([shared, detailed(number)]) for number in (6, 7)})
         dataset = workspace.create_dataset("d", folder, "gist")
         before, cache = pairs_of(dataset), cache_file(dataset).parent
         shutil.rmtree(folder)

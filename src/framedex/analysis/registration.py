@@ -51,7 +51,7 @@ _LEAST_SHIFT = 4  # pixels, at half the size
 _MOVED, _LEAST_MOVED, _MOVED_SHARE = 0.9, 3, 0.1  # correlation, number and share of parts that moved alike
 _PLAIN_SIDE = 32
 _PLAIN_APART, _PLAIN_MOST = 4.0, 24.0  # mean and largest difference of grey levels of images without structure
-_ALIGNED = 0.5
+_ALIGNED, _SETTLED = 0.5, 0.9
 _CLIPPED = (3, 252)  # grey levels at and beyond which light is clipped
 _CLIPPED_APART = 48.0  # grey levels that clipping explains
 
@@ -133,8 +133,13 @@ class Difference:
 
     @property
     def is_aligned(self) -> bool:
-        """True where most blocks show the same, so that no other transform would show more."""
+        """True where most blocks show the same."""
         return self.changed <= _ALIGNED
+
+    @property
+    def is_settled(self) -> bool:
+        """True where blocks show the same so exactly that no other transform would show more."""
+        return self.is_aligned and self.detail >= _SETTLED
 
     @cached_property
     def judgement(self) -> Judgement:

@@ -8,7 +8,7 @@ import pytest
 
 from framedex import Dataset, Workspace
 from framedex.storage import datasets, tables
-from framedex.storage.media_rows import CONTENT, COPY_DESCRIPTOR, PANEL_DESCRIPTORS
+from framedex.storage.media_rows import CONTENT, COPY_DESCRIPTOR, LOCAL_FEATURES, PANEL_DESCRIPTORS
 from framedex.storage.table_names import COPIES
 from framedex.storage.table_versions import Table
 from tests.enrichments import Hues
@@ -16,7 +16,7 @@ from tests.image_files import detailed, write
 from tests.inside import catalog_of, stored_media
 from tests.videos import write_video
 
-COLUMNS = [COPY_DESCRIPTOR, PANEL_DESCRIPTORS]
+COLUMNS = [COPY_DESCRIPTOR, PANEL_DESCRIPTORS, LOCAL_FEATURES]
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ class _Verification:
         for pair, registered in self._registered(whole, len(near), _part_of(progress, 0, _NEAR)):
             if registered is not None and registered.judgement is not Judgement.DIFFERENT:
                 made[pair] = self._copy(pair, registered, None)
-            elif registered is None or not registered.difference.is_aligned:
+            elif registered is None or not registered.difference.is_settled:
                 further.add(pair)
         chosen = np.array(sorted(further), np.int64)
         if not len(chosen):
