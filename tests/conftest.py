@@ -42,33 +42,45 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Let every second process of a run of all tests import their modules from the last one on.
 
     The first run in a clone rewrites the assertions of each module, which takes as long as a tenth of the tests. Two
     processes so write half of the modules each, and read the others.
+
+    Modules and tests live to the end. They are left out of garbage collection, which would visit them again and again:
+    a quarter of the time of the collection of tests.
     """
+    gc.disable()
     if session.config.args == ["tests"] and int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2:
         root = Path(__file__).parent
         for path in sorted(root.rglob("test_*.py"), reverse=True):
             with suppress(Exception):  # which the collection reports
                 import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the laws, which hypothesis runs: `make test-all` tries them on more examples.
 
     Sequences of many steps take minutes there. They come first, so that no process begins one when all others are done.
+    Then come those that need what takes ten seconds of a processor to start: most of them are in one process.
     """
-    items.sort(key=lambda item: "__any_" not in item.nodeid)
+    items.sort(key=lambda item: ("__any_" not in item.nodeid, *_slow_starts(item)))
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("law")
 
 
-def pytest_collection_finish() -> None:
-    """Leave modules and tests, which live to the end, out of garbage collection, which would visit them again."""
-    gc.freeze()
+def _slow_starts(item: pytest.Item) -> tuple[bool, bool]:
+    """Return whether a test needs no cluster of Ray, and no PyTorch."""
+    words = ("_clip", "captioner", "torch")
+    return "ray_address" not in getattr(item, "fixturenames", ()), not any(word in item.nodeid for word in words)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

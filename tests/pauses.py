@@ -38,15 +38,18 @@ def first_answer(
 ) -> Answer:
     """Ask again and again for what sets no event; return the first answer that will do, and fail without one.
 
+    To ask may take longer than what is waited for, which needs the same processor: pauses grow with the time.
+
     Args:
         ask: returns the present state.
         will_do: whether it is waited for no more.
         timeout_s: how long is waited.
     """
-    end = time.monotonic() + timeout_s
+    start = time.monotonic()
     while not will_do(answer := ask()):
-        assert time.monotonic() < end, f"what was waited for did not come within {timeout_s} s: {answer!r}"
-        time.sleep(0.001)
+        waited_s = time.monotonic() - start
+        assert waited_s < timeout_s, f"what was waited for did not come within {timeout_s} s: {answer!r}"
+        time.sleep(min(max(waited_s / 10, 0.001), 0.02))
     return answer
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import duckdb
 import lance
-import lancedb
 import polars as pl
 import pytest
 
@@ -62,8 +61,11 @@ def test_lance_and_pandas(pets: Dataset) -> None:
     assert frame["caption"].tolist()[2] == "a 猫 on the “sofa”"
 
 
+@pytest.mark.slow  # to import it takes three seconds of a processor
 def test_lancedb(pets: Dataset) -> None:
     """LanceDB reads the rows, and finds the nearest embedding."""
+    import lancedb
+
     table = lancedb.connect(Path(media_of(pets).path).parent).open_table("media")
     table.checkout(media_of(pets).version)
     assert table.to_arrow().select(COLUMNS).to_pylist() == stored(pets)

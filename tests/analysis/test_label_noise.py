@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 from framedex.analysis.label_noise import LEAST_LABELLED, Evidence, LabelNoise, label_noise
 from framedex.analysis.labels import label_quality
@@ -28,6 +27,12 @@ def scores(found: LabelNoise) -> np.ndarray:
     return values
 
 
+def area_under_curve(wrong: np.ndarray, ranking: np.ndarray) -> float:
+    """Return the area under the ROC curve; scikit-learn's takes a second to import."""
+    differences = ranking[wrong][:, None] - ranking[~wrong]
+    return float(np.sign(differences).mean() + 1) / 2
+
+
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
 @pytest.mark.parametrize("evidence", [BOTH, {Evidence.NEIGHBOURS}, {Evidence.HEAD}])
 def test_rate__is_near_the_truth(share: float, evidence: frozenset[Evidence]) -> None:
@@ -50,8 +55,8 @@ def test_ranking__class_noise_is_ranked_better_than_by_one_vote() -> None:
     wrong = np.random.default_rng(2).random(len(true)) < 0.33
     given = np.where(wrong, (true + 1) % 5, true).astype(np.int32)
     first, inverse = unique_rows(vectors)
-    votes = roc_auc_score(wrong, -label_quality(nearest(vectors[first]), inverse, single(given)).support)
-    assert roc_auc_score(wrong, scores(noise_of(vectors, given))) > votes + 0.03
+    votes = area_under_curve(wrong, -label_quality(nearest(vectors[first]), inverse, single(given)).support)
+    assert area_under_curve(wrong, scores(noise_of(vectors, given))) > votes + 0.03
 
 
 @pytest.mark.parametrize(("evidence", "spread"), [(BOTH, 3), (BOTH, 5), ({Evidence.HEAD}, 3)])

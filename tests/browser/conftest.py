@@ -11,6 +11,7 @@ from framedex.hub import Hub
 from framedex.service.settings import ServiceSettings
 from tests.browser.site import Site
 from tests.gallery import SETTINGS, make_gallery
+from tests.prepared import prepared
 from tests.service.live import live_service
 
 
@@ -37,6 +38,6 @@ def _served(home: Path) -> Iterator[Site]:
         Workspace(home / "ws", settings=SETTINGS) as workspace,
         Hub(workspace) as hub,
     ):
-        dataset = workspace.create_dataset("pets", home / "gallery")
+        dataset = prepared(workspace, "pets", home / "gallery")
         with live_service(workspace, hub, ServiceSettings()) as (url, state):
             yield Site(url, workspace, dataset, home / "gallery", state)

@@ -2,7 +2,8 @@
 
 Chromium is found on the PATH, best as the shell that has no windows, which needs a quarter less time. Where it is
 missing tests are skipped, unless ``FRAMEDEX_TEST_BROWSER`` is set, as in CI: then they fail. A page that logs an error,
-or asks for anything of another host, fails its test.
+or asks for anything of another host, fails its test. Pages move nothing smoothly unless a test asks for it: each frame
+is drawn by the processor.
 """
 
 import os
@@ -62,7 +63,8 @@ def opened_pages(browser: Browser) -> Iterator[Callable[..., Page]]:
     contexts, problems = [], []
 
     def opened(site: Served, path: str = "/", *, allowed: tuple[str, ...] = (), **options: Any) -> Page:
-        context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 800}, **options)
+        options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
+        context = browser.new_context(base_url=site.url, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)

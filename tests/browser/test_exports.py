@@ -72,14 +72,16 @@ def test_export__of_a_search_for_training(site: Site, open_page: Open) -> None:
     assert "train" in record.result_message
 
 
-def _code(page: Page, kind: str) -> str:
-    """Return what the dialog would copy."""
+def _code(page: Page, *kinds: str) -> list[str]:
+    """Return what the dialog would copy, for each kind."""
     page.keyboard.press("y")
-    page.get_by_role("radio", name=kind, exact=True).check()
-    text = page.get_by_label("Text to copy").input_value()
+    texts = []
+    for kind in kinds:
+        page.get_by_role("radio", name=kind, exact=True).check()
+        texts.append(page.get_by_label("Text to copy").input_value())
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    return text
+    return texts
 
 
 def _ids_of_python(text: str) -> list[str]:
@@ -152,17 +154,15 @@ def test_copied_code__selects_what_is_shown(site: Site, open_page: Open, tmp_pat
         page.goto(f"/d/pets/{path}")
         page.get_by_role("heading", level=1).wait_for(state="attached")
         page.wait_for_load_state("networkidle")
-        python = _code(page, "Python")
+        python, curl, vql, command = _code(page, "Python", "curl", "Filter (VQL)", "Command line")
         assert _ids_of_python(python) == ids, (path, python)
         local = python.replace(f'framedex.Client("{site.url}")', f"framedex.Workspace({str(site.workspace.path)!r})")
         assert local != python
         assert _ids_of_python(local) == ids, (path, local)
-        curl = _code(page, "curl")
         assert _ids_of_curl(curl) == ids, (path, curl)
-        vql = json.loads(_code(page, "Filter (VQL)"))
+        elements = json.loads(vql)
         if "q=" not in path:
-            assert sorted(dataset.where(vql).media_ids()) == sorted(ids), (path, vql)
-        command = _code(page, "Command line")
+            assert sorted(dataset.where(elements).media_ids()) == sorted(ids), (path, vql)
         found = _ids_of_command(command, tmp_path, site.workspace.path)
         assert (found if "like=" in path or "q=" in path else sorted(found)) == (
             ids if "like=" in path or "q=" in path else sorted(ids)

@@ -16,6 +16,7 @@ from tests.browser.site import Site
 from tests.crowds import create_crowds
 from tests.gallery import SETTINGS, fill, make_gallery
 from tests.objects import scenes
+from tests.prepared import prepared
 from tests.service.live import live_service
 from tests.videos import numbered, write_video
 from tests.web.test_keys import SCOPE_NAMES, rows_of_table
@@ -38,7 +39,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     scenes(home / "film", 2)
     write_video(home / "film" / "film.webm", numbered(20) + numbered(30, seed=7) + numbered(20, seed=8))
     with Workspace(home / "ws", settings=SETTINGS) as workspace, Hub(workspace) as hub:
-        pets = workspace.create_dataset("pets", home / "gallery")
+        pets = prepared(workspace, "pets", home / "gallery")
         for number in range(1, 10):
             pets.create_tag(f"tag {number}")
         film = workspace.create_dataset("film", home / "film")

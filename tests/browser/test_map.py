@@ -181,7 +181,7 @@ def test_pinch__zooms(site: Site, open_page: Open) -> None:
 
 def test_names__do_not_stop_gestures(site: Site, open_page: Open) -> None:
     """What begins on a name pans the map or draws a region, as beside it; a click on the name zooms to its cluster."""
-    page = open_page(site, "/d/pets/map?z=1")
+    page = open_page(site, "/d/pets/map?z=1", reduced_motion="no-preference")
     drawn(page, placed(site))
     view, name = page.locator(".map-view"), page.locator(".map-name").first
     box = name.bounding_box()
@@ -212,7 +212,7 @@ def test_colours__of_a_column_that_has_none(site: Site, open_page: Open) -> None
 
 def test_names__follow_the_zoom(site: Site, open_page: Open) -> None:
     """Names are those of finer clusters the nearer the map is; Tab reaches them, and Enter zooms to one."""
-    page = open_page(site, "/d/pets/map", reduced_motion="reduce")
+    page = open_page(site, "/d/pets/map")
     drawn(page, placed(site))
     names = page.get_by_role("list", name="Clusters in view")
     expect(names).to_have_attribute("data-level", "4")

@@ -15,6 +15,7 @@ from framedex.api.workspace import workspace_of
 from tests.browser.notebook_page import NotebookPage
 from tests.gallery import SETTINGS, make_gallery, opened_gallery
 from tests.laws import rest_slow
+from tests.prepared import prepared
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ def own_dataset(tmp_path: Path) -> Iterator[Dataset]:
     """A dataset that the test may change."""
     make_gallery(tmp_path / "gallery")
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        yield workspace.create_dataset("pets", tmp_path / "gallery")
+        yield prepared(workspace, "pets", tmp_path / "gallery")
 
 
 @pytest.fixture

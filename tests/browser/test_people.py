@@ -17,6 +17,7 @@ from framedex.storage.service_db.database import DEFAULT_ID
 from tests.browser.pages import check_accessible
 from tests.browser.site import Site, first_image
 from tests.gallery import SETTINGS, fill, make_gallery
+from tests.prepared import prepared
 from tests.service.live import live_service
 from tests.service.oidc.provider import hostile_provider
 
@@ -37,7 +38,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         hub.users.create(OPERATOR, "vic", PASSWORD, role=Role.VIEWER, email="vic@example.org")
         guests = hub.tenants.create(OPERATOR, "guests")
         hub.users.create(OPERATOR, "gus", PASSWORD, role=Role.VIEWER, email="gus@example.org", tenant_id=guests.id)
-        dataset = workspace.create_dataset("pets", home / "gallery")
+        dataset = prepared(workspace, "pets", home / "gallery")
         hub.datasets.adopt(dataset.id, DEFAULT_ID, ann.id)
         with live_service(workspace, hub, ServiceSettings(disable_auth=False)) as (url, state):
             yield Site(url, workspace, dataset, home / "gallery", state)

@@ -23,6 +23,11 @@ WIDER = """() => {
         .map((each) => each.outerHTML.slice(0, 120));
 }"""
 
+MOVING = """() => [...document.querySelectorAll('*')].filter((each) => {
+    const { animationName, transitionDuration, scrollBehavior } = getComputedStyle(each);
+    return animationName !== 'none' || parseFloat(transitionDuration) > 0 || scrollBehavior === 'smooth';
+}).map((each) => each.outerHTML.slice(0, 80))"""
+
 
 def settled(page: Page) -> None:
     """Wait until a page shows its data."""
@@ -31,33 +36,21 @@ def settled(page: Page) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [NARROW, ENLARGED], ids=["320 px", "200 %"])
-def test_pages__fit_narrow_windows(site: Site, open_page: Open, size: dict[str, int]) -> None:
-    """No page scrolls sideways, and no control lies beyond the edge."""
+def test_pages__fit_narrow_windows_without_motion(site: Site, open_page: Open) -> None:
+    """No page scrolls sideways, no control lies beyond the edge, and whoever wants no motion gets none."""
     page = open_page(site, "/")
-    page.set_viewport_size(size)  # type: ignore[arg-type] # its keys are known
     media_id = site.dataset.view.media_ids()[0]
     for path in [*PATHS, f"/d/pets/m/{media_id}"]:
         page.goto(path)
+        assert page.evaluate(MOVING) == [], path
         settled(page)
-        width = page.evaluate("document.scrollingElement.scrollWidth")
-        assert width <= size["width"], f"{path} is {width} px wide"
-        assert page.evaluate(WIDER) == [], path
-
-
-@pytest.mark.slow
-def test_pages__without_motion(site: Site, open_page: Open) -> None:
-    """Whoever wants no motion gets none."""
-    page = open_page(site, "/", reduced_motion="reduce")
-    moving = """() => [...document.querySelectorAll('*')].filter((each) => {
-        const { animationName, transitionDuration, scrollBehavior } = getComputedStyle(each);
-        return animationName !== 'none' || parseFloat(transitionDuration) > 0 || scrollBehavior === 'smooth';
-    }).map((each) => each.outerHTML.slice(0, 80))"""
-    for path in PATHS:
-        page.goto(path)
-        assert page.evaluate(moving) == [], path
-        settled(page)
-        assert page.evaluate(moving) == [], path
+        assert page.evaluate(MOVING) == [], path
+        for size in (ENLARGED, NARROW):
+            page.set_viewport_size(size)  # type: ignore[arg-type] # its keys are known
+            settled(page)
+            width = page.evaluate("document.scrollingElement.scrollWidth")
+            assert width <= size["width"], f"{path} is {width} px wide"
+            assert page.evaluate(WIDER) == [], path
 
 
 @pytest.mark.slow
