@@ -156,7 +156,7 @@ def behind(content: Content, format_: str, options: Mapping[str, bool], *, with_
             image,
             name=image.name if "names" in held else "",
             caption=image.caption if "captions" in held else None,
-            part=image.part if with_parts and "parts" in held else "train" if "huggingface" in format_ else None,
+            part=image.part if with_parts and "parts" in held else None,
             id=image.id or ANY_ID if "image_ids" in held else None,
             boxes=tuple(sorted(boxes, key=lambda box: kind_of(box) == "outline") if format_ == "fiftyone" else boxes),
         )
