@@ -88,13 +88,18 @@ def _image(data: dict[str, Any]) -> str | None:
 
 
 def _path(folder: Path, image: str) -> str:
-    """Return the name of an image as a path on another machine, without a mark of uploads that its file lacks here."""
+    """Return the name of an image as a path on another machine, without a mark of uploads that its file lacks here.
+
+    A backslash stays: it may be a letter of the name.
+    """
     parts = inner_parts(normal_name(image))[-_DEEPEST:]
     plain = _UPLOADED.sub("", parts[-1], count=1)
     if plain != parts[-1] and any(
         has_file(folder.joinpath(home, *parts[at:])) for at in range(len(parts)) for home in ("", _IMAGES)
     ):
         plain = parts[-1]
+    if "\\" in image and plain == parts[-1] and image.count("\\") < _DEEPEST:
+        return "/".join(["", *inner_parts(image)[-_DEEPEST:]])
     return "/".join(["", *parts[:-1], plain])
 
 

@@ -375,6 +375,11 @@ def test_cvat__tracks(workspace: Workspace, tmp_path: Path) -> None:
     assert counts[UNUSABLE] == 1
 
 
+def choice(*names: str) -> dict[str, Any]:
+    """Return choices of Label Studio."""
+    return {"type": "choices", "value": {"choices": names}}
+
+
 def test_label_studio__export(workspace: Workspace, tmp_path: Path) -> None:
     """Rectangles in percent, polygons, choices and texts of tasks are read; cancelled annotations are not."""
     folder = images(tmp_path / "l", "1.jpg", "sub/2.jpg")
@@ -386,7 +391,7 @@ def test_label_studio__export(workspace: Workspace, tmp_path: Path) -> None:
         "type": "polygonlabels",
         "value": {"points": [[0, 0], [50, 0], [50, 50]], "polygonlabels": ["dog"]},
     }
-    choice = {"type": "choices", "value": {"choices": ["outdoor"]}}
+    outdoor = choice("outdoor")
     text = {"type": "textarea", "value": {"text": ["a cat"]}}
     brush = {**size, "type": "brushlabels", "value": {}}
     two = {"type": "rectanglelabels", "value": {**rectangle["value"], "rectanglelabels": ["cow", "calf"]}}
@@ -399,11 +404,11 @@ def test_label_studio__export(workspace: Workspace, tmp_path: Path) -> None:
         "data": {"image": "/data/upload/3/0a1b2c3d-1.jpg"},
         "annotations": [
             {"was_cancelled": True, "result": [{**rectangle, "id": "x"}]},
-            {"result": [rectangle, polygon, choice, text, brush, {**rectangle, "value": 5}, two, *beside]},
+            {"result": [rectangle, polygon, outdoor, text, brush, {**rectangle, "value": 5}, two, *beside]},
             {"completed_by": 2, "result": [rectangle]},
             {"completed_by": 3, "result": []},
         ],
-        "predictions": [{"score": 0.5, "result": [unscored, guess, choice]}, {"result": [unscored]}],
+        "predictions": [{"score": 0.5, "result": [unscored, guess, outdoor]}, {"result": [unscored]}],
     }
     local = {"data": {"image": "/data/local-files/?d=data/sub/2.jpg"}, "annotations": [{"result": []}]}
     put(folder / "project-1.json", [task, local, {"data": {}, "annotations": []}])
@@ -449,6 +454,20 @@ def test_label_studio__real_sizes(workspace: Workspace, tmp_path: Path) -> None:
         ("x/1.jpg", "cow", [20, 0, 60, 80]),
     ]
     assert {each.reason: each.count for each in dataset.problems}["shapes without a label"] == 2
+
+
+def test_label_studio__backslashes(workspace: Workspace, tmp_path: Path) -> None:
+    """A backslash is a letter of the name if a file has it, else it ends a folder."""
+    folder = images(tmp_path / "l", "a\\b/1.jpg", "c/1.jpg", "d/1.jpg")
+    tasks = [
+        {"data": {"image": f"/data/upload/1/{name}"}, "annotations": [{"result": [choice(name[0])]}]}
+        for name in ("a%5Cb/1.jpg", "c%5C1.jpg")
+    ]
+    put(folder / "export.json", tasks)
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {
+        "a\\b/1.jpg": (["a"], [], None), "c/1.jpg": (["c"], [], None), "d/1.jpg": ([], [], None)
+    }  # fmt: skip
 
 
 HOSTILE = [
