@@ -196,3 +196,10 @@ def test_files__of_systems_are_left_out(tmp_path: Path, place: str) -> None:
         label_file(tmp_path / each, [shape("dog", [[1, 1], [5, 5]], "rectangle")])
     found, problems = read(tmp_path)
     assert ([box.name for box in found], problems.count) == (["a.png"], 0)
+
+
+def test_write__long_flags(tmp_path: Path) -> None:
+    """A file is one of labelme by its beginning, however long the labels of its image are."""
+    box, labels = Box("a.png", 1, 2, 3, 4, "cat"), {"a.png": ["x" * 2**17]}
+    write(FolderFiles(tmp_path), ImagesInMemory({"a.png": (40, 30)}, [box], labels=labels), no_progress)
+    assert [each.label for each in read(tmp_path)[0]] == ["cat"]

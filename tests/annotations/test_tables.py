@@ -112,6 +112,14 @@ def test_csv__bytes_that_are_no_text(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_csv__replacement_characters(tmp_path: Path, encoding: str) -> None:
+    """U+FFFD is a character of the text, not a byte that could not be read."""
+    found, problems = read_csv(tmp_path, f"{HEADER}\na.jpg,1,2,3,4,a\ufffdb\n".encode(encoding))
+    assert [each.label for each in found] == ["a\ufffdb"]
+    assert not problems.count
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -33,8 +33,7 @@ def test_files__are_those_of_the_row(workspace: Workspace, tmp_path: Path, forma
     dataset.export(tmp_path / "out.zip", format_, include_images=True)
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         names = {name for name in archive.namelist() if not name.startswith("images/") or name.endswith(".json")}
-    part = "train" if format_.startswith("huggingface") else "data"
-    shown = {"<name>": "a", "<class>": "cat", "<part>": part}
+    shown = {"<name>": "a", "<class>": "cat", "<part>": "data"}
     assert names == {re.sub("<[a-z]+>", lambda found: shown[found[0]], name) for name in FORMATS[format_].files}
 
 

@@ -128,11 +128,13 @@ def _paths(part: Any) -> list[str]:
     return [Path(row["image"]["path"]).name for row in part.cast_column("image", datasets.Image(decode=False))]
 
 
-def test_huggingface_parquet__by_datasets(small: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_parts", [False, True])
+def test_huggingface_parquet__by_datasets(small: Dataset, tmp_path: Path, has_parts: bool) -> None:
     """load_dataset reads the images in the file, with labels and categories as class labels."""
-    folder = _unpacked(small, tmp_path, "huggingface_parquet", split=SPLIT)
-    files = {part: str(folder / f"data/{part}-*.parquet") for part in SPLIT}
-    found = _load(folder, "parquet", tmp_path / "cache", data_files=files)
+    options = {"split": SPLIT} if has_parts else {}
+    folder = _unpacked(small, tmp_path, "huggingface_parquet", **options)
+    found = _load(folder, "parquet", tmp_path / "cache", data_dir=str(folder))
+    assert set(found) == (set(SPLIT) if has_parts else {"train"})
     expected = _expected(small)
     names = found["train"].features["labels"].feature.names
     rows = [row for part in found.values() for row in part]

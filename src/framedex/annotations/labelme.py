@@ -302,9 +302,9 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
             inexact += sum(map(has_other_bounds, boxes))
             content = {
                 "version": _VERSION,
-                "flags": dict.fromkeys(flags or (), True),
+                "imagePath": os.path.basename(name),  # noqa: PTH119 - before what may be long: the head shows the kind
                 "shapes": [shape for number, box in enumerate(boxes) for shape in _shapes(box, number)],
-                "imagePath": os.path.basename(name),  # noqa: PTH119
+                "flags": dict.fromkeys(flags or (), True),
                 "imageData": None,
                 "imageHeight": row["height"],
                 "imageWidth": row["width"],

@@ -161,17 +161,29 @@ def read_layout(
     return replace(layout_of(text, known, has_header=has_header, is_list=is_list, is_plain=is_plain), encoding=encoding)
 
 
+_MARKED = "framedex.marked"
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    """Return half of a surrogate pair for bytes that are no text, and the place behind them."""
+    assert isinstance(error, UnicodeDecodeError), "nothing is encoded in this way"
+    return "\udcff", error.end
+
+
+codecs.register_error(_MARKED, _mark)
+
+
 def _lenient(encoding: str) -> str:
-    """Return how bytes that are no text are read: they are kept in UTF-8, and replaced in other encodings."""
-    return "surrogateescape" if encoding == "utf-8-sig" else "replace"
+    """Return how bytes that are no text are read: they are kept in UTF-8, and marked in other encodings.
 
-
-_REPLACED = "\ufffd"
+    U+FFFD is no mark: it may be in the text itself.
+    """
+    return "surrogateescape" if encoding == "utf-8-sig" else _MARKED
 
 
 def has_replaced_bytes(cell: str) -> bool:
     """Return whether a cell has bytes that are no text, as :func:`delimited_rows` reads them."""
-    return not cell.isascii() and (_REPLACED in cell or has_lone_surrogate(cell))
+    return not cell.isascii() and has_lone_surrogate(cell)
 
 
 def encoding_of(data: bytes) -> str:

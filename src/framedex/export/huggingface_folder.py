@@ -1,7 +1,9 @@
 """The export that ``load_dataset("imagefolder", …)`` of Hugging Face reads: images, and metadata about each.
 
 Each part is a folder with its images beside its metadata. Readers look for the names of parts in all folders, so the
-images of a part are in one folder, with the folders of the source in their names.
+images of a part are in one folder, with the folders of the source in their names. They call images that are not divided
+``train``, and must find this word before they look for others in the names of images. So these are in ``all-train``,
+which is no part to Framedex.
 """
 
 import json
@@ -28,13 +30,13 @@ from framedex.export.samples import parts_of
 from framedex.export.single_file import Archive
 from framedex.storage.media import Media
 
-FILES = ("train/metadata.jsonl", "train/<name>.jpg")
+FILES = ("all-train/metadata.jsonl", "all-train/<name>.jpg")
 LACKING = (
     "original_id", "confidence", "iscrowd", "truncated", "difficult", "attributes", "segmentation", "keypoints"
 )  # fmt: skip
 """Values of objects that these exports do not hold."""
 _JSON, _PARQUET = "metadata.jsonl", "metadata.parquet"
-_ONLY_PART = "train"
+_UNDIVIDED = "all-train"
 _PARTS = {"train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation"}
 """Names of folders that readers take for parts (SPLIT_KEYWORDS in datasets/data_files.py, version 5.2)."""
 _MOST_JSON = 10_000  # rows; readers guess types from the first 10 MB
@@ -58,7 +60,7 @@ def write_folder(archive: Archive, contents: ExportContents, progress: ShareProg
     columns = _columns(contents)
     in_parquet = contents.splits is not None or contents.total > _MOST_JSON
     for part, own in parts_of(contents):
-        folder = f"{part or _ONLY_PART}/"
+        folder = f"{part or _UNDIVIDED}/"
         with archive.member(folder + (_PARQUET if in_parquet else _JSON), compressed=not in_parquet) as member:
             tables = _tables(own, names, columns, folder)
             if in_parquet:
@@ -91,7 +93,7 @@ def _distinct_names(contents: ExportContents, progress: ShareProgress) -> Names:
         ids = column(block, "media_id")
         rows = zip(names.to_pylist(), is_odd, ids.to_pylist(), strict=True)
         texts = pa.array([marked_name(name, each) if odd else name for name, odd, each in rows], pa.string())
-        part = _ONLY_PART if contents.splits is None else contents.splits.of(ids)
+        part = _UNDIVIDED if contents.splits is None else contents.splits.of(ids)
         return pc.binary_join_element_wise(part, texts, "/")
 
     return names_of

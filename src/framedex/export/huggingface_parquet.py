@@ -20,8 +20,7 @@ from framedex.export.parquet_file import MemberSink
 from framedex.export.samples import Sample, class_names, has_one_label, parts_of, samples
 from framedex.export.zip_writer import ZipWriter
 
-FILES = ("data/<part>-00000-of-00001.parquet",)
-_ALL = "train"
+FILES = ("data/00000-of-00001.parquet",)
 _SHARD_BYTES = 512 * 2**20
 _GROUP_BYTES = 64 * 2**20
 _GROUP_ROWS = 100
@@ -34,10 +33,10 @@ def write_parquet_shards(
 ) -> tuple[CopyResult, list[str]]:
     """Write the files of each part; return the counts of the images, and sentences about data left out.
 
-    Columns are ``image`` (its file and its name), ``media_id``, ``label`` if each image has one label, ``labels``,
-    ``caption``, ``tags`` and, if there are objects, ``objects`` with ``bbox`` and ``categories``. An export of objects
-    has no labels and captions of images. Labels and categories
-    are numbers of the class list, whose names the files have.
+    Names of files begin with that of their part. Columns are ``image`` (its file and its name), ``media_id``, ``label``
+    if each image has one label, ``labels``, ``caption``, ``tags`` and, if there are objects, ``objects`` with ``bbox``
+    and ``categories``. An export of objects has no labels and captions of images. Labels and categories are numbers of
+    the class list, whose names the files have.
     """
     layout = _Layout(
         class_names(contents),
@@ -52,7 +51,7 @@ def write_parquet_shards(
         count = max(1, math.ceil(_bytes_of(own) / _SHARD_BYTES))
         rows = math.ceil(max(own.total, 1) / count)
         for number in range(count):
-            file = f"data/{name or _ALL}-{number:05}-of-{count:05}.parquet"
+            file = f"data/{f'{name}-' if name else ''}{number:05}-of-{count:05}.parquet"
             with (
                 archive.member(file) as member,
                 pa.PythonFile(MemberSink(member), mode="w") as sink,
