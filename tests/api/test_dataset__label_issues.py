@@ -27,9 +27,10 @@ def make(workspace: Workspace) -> Dataset:
 
 def chances(dataset: Dataset) -> pa.Table:
     """Return the probabilities of a model that is never wrong."""
-    ids = {path: dataset.media_id(path) for path in (f"{row}.jpg" for row in range(ROWS))}
-    columns = {f"kind {kind}": [0.97 if row % KINDS == kind else 0.01 for row in range(ROWS)] for kind in range(KINDS)}
-    return pa.table({"media_id": list(ids.values()), **columns})
+    media = dataset.to_arrow(["media_id", "path"])
+    kinds = [row % KINDS for row in rows_of(media)]
+    columns = {f"kind {kind}": [0.97 if each == kind else 0.01 for each in kinds] for kind in range(KINDS)}
+    return pa.table({"media_id": media["media_id"], **columns})
 
 
 def rows_of(table: pa.Table) -> list[int]:
@@ -38,7 +39,7 @@ def rows_of(table: pa.Table) -> list[int]:
 
 
 def test_label_issues__ranks_all_and_estimates(workspace: Workspace) -> None:
-    """Wrong labels come first with the right ones suggested; decisions leave the list; the counts fit each other."""
+    """Wrong labels come first with the right ones suggested, and the counts fit each other."""
     dataset = make(workspace)
     for method in ("combined", "neighbours", "head"):
         issues = dataset.label_issues(method)
@@ -58,9 +59,17 @@ def test_label_issues__ranks_all_and_estimates(workspace: Workspace) -> None:
     assert repr(issues).startswith(f"<framedex.LabelIssues: 120 labelled media; about {issues.n_wrong} wrong labels, ")
     first = table.slice(0, 1).to_pylist()[0]
     assert f"{first['label']} → {first['suggested_label']}" in issues._repr_html_()
-    dataset.label_is_right(issues.view(1))
-    assert len(dataset.label_issues()) == ROWS - 1
-    assert table["media_id"][0].as_py() not in dataset.label_issues().to_arrow()["media_id"].to_pylist()
+
+
+def test_label_issues__decisions_leave_list_and_estimate(workspace: Workspace) -> None:
+    """Labels that are right by decision are no longer listed, nor counted in the estimated rate."""
+    dataset = make(workspace)
+    dataset.label_is_right(dataset.label_issues("head").view(len(WRONG)))
+    decided = dataset.label_issues("head")
+    assert (len(decided), decided.n_wrong) == (ROWS - len(WRONG), 0)
+    assert not {*rows_of(decided.to_arrow())} & {*WRONG}
+    dataset.label_is_right(dataset.view)
+    assert (len(dataset.label_issues("head")), dataset.label_issues("head").rate) == (0, 0.0)
 
 
 def test_label_issues__by_probabilities(workspace: Workspace) -> None:

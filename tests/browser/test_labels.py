@@ -108,3 +108,40 @@ def test_labels__by_the_number_of_an_offer(crowds: Site, open_page: Open) -> Non
     all_saved(page)
     assert labels_of(dataset, first["media_id"]) == [first["suggested_label"]]
     assert dataset.where(vql.issues("mislabels")).count() == len(WRONG) - 1
+
+
+@pytest.mark.slow
+def test_labels__all_ranked(crowds: Site, open_page: Open) -> None:
+    """The estimate is shown by label; where no label is an issue, a button leads to all of them, in order."""
+    dataset = crowds.dataset
+    issues = dataset.label_issues()
+    page = open_page(crowds, "/d/crowds/labels")
+    noise = page.get_by_role("region", name="Wrong labels", exact=True)
+    low, high = issues.interval
+    expect(
+        noise.get_by_text(f"About {issues.n_wrong} of 60 images have a wrong label: {issues.rate:.0%} (", exact=False)
+    ).to_contain_text(f"({low:.0%} to {high:.0%})")
+    expected = issues.to_arrow()["expected_precision"][issues.n_wrong - 1].as_py()
+    expect(
+        noise.get_by_text(f"About {expected:.0%} of the first {issues.n_wrong} images in the ranking")
+    ).to_be_visible()
+    expect(noise.get_by_text("The encoder suits these labels")).to_be_visible()
+    noise.get_by_text("Wrong labels by label").click()
+    expect(noise.get_by_role("row")).to_have_count(1 + len(issues.classes()))
+    dataset.label_is_right(dataset.where(vql.issues("mislabels")))
+    page.reload()
+    page.get_by_role("button", name="Show anyway").click()
+    ranked = dataset.label_issues().to_arrow()
+    n = len(ranked)
+    expect(noise.get_by_text(f"About 0 of {n} images have a wrong label")).to_be_visible()
+    assert n == 60 - len(WRONG)
+    expect(page.get_by_text(f"1 of {n}", exact=True)).to_be_visible()
+    first = ranked["path"][0].as_py()
+    assert page.locator("dd.path").inner_text() == first
+    expect(page.get_by_text("Expected share of wrong labels up to here")).to_be_visible()
+    page.keyboard.press("Backspace")
+    expect(page.get_by_text("The labels of 1 image are right")).to_be_visible()
+    expect(page.get_by_text(f"1 of {n - 1}", exact=True)).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.get_by_text(f"1 of {n}", exact=True)).to_be_visible()
+    expect(page.locator("dd.path")).to_have_text(first)

@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 RECALLS = np.linspace(0, 1, 101)
 """The recalls at which the precision is read for the average precision of COCO."""
-_BLOCK = 256  # predictions whose overlaps with all true boxes of an image are computed at a time
+_PAIRS = 262_144  # pairs of boxes whose overlaps are computed at a time, about 40 MB
 _NONE = -1
 _ALMOST_ONE = 1 - 1e-10  # the limit for an IoU of 1, as in pycocotools
 
@@ -68,7 +68,7 @@ def match_boxes(truth: Boxes, predictions: Boxes, *, iou: float, progress: Share
         truth: the true boxes.
         predictions: the predictions.
         iou: the smallest IoU of a match, above 0, at most 1.
-        progress: called with the share of the images that is done; raises to stop.
+        progress: called with the share of the predictions that is done; raises to stop.
     """
     labels = int(max(truth.label.max(initial=0), predictions.label.max(initial=0))) + 1
     return _matched(
@@ -80,69 +80,144 @@ def match_boxes(truth: Boxes, predictions: Boxes, *, iou: float, progress: Share
 def _matched(
     truth: Boxes, predictions: Boxes, truth_key: Ints, key: Ints, iou: float, progress: ShareProgress
 ) -> Matches:
-    """Match predictions with true boxes of an equal key."""
+    """Match predictions with true boxes of an equal key.
+
+    Predictions come in the order of their keys and by falling confidence, as many at a time as bound the pairs in
+    memory. A part of those of a key leaves the true boxes that it took to no later part.
+    """
     matches = Matches(np.full(len(truth_key), _NONE), np.full(len(key), _NONE), np.zeros(len(key), dtype=np.bool_))
     # True boxes that count come before crowds, and predictions by falling confidence; ties stay in row order.
     true_order = np.lexsort((truth.is_crowd, truth_key))
     order = np.lexsort((-predictions.confidence, key))
-    shared = np.intersect1d(truth_key, key)
-    starts = np.searchsorted(truth_key[true_order], shared), np.searchsorted(key[order], shared)
-    ends = (
-        np.searchsorted(truth_key[true_order], shared, side="right"),
-        np.searchsorted(key[order], shared, side="right"),
-    )
-    for number, (low, high, start, end) in enumerate(zip(starts[0], ends[0], starts[1], ends[1], strict=True)):
-        _match_group(truth, predictions, true_order[low:high], order[start:end], iou, matches)
-        if number % 1024 == 0:
-            progress(number / len(shared))
+    first = np.searchsorted(truth_key[true_order], key[order])
+    counts = np.searchsorted(truth_key[true_order], key[order], side="right") - first
+    order, first, counts = (each[counts > 0] for each in (order, first, counts))
+    ends = np.cumsum(counts)
+    limit = min(iou, _ALMOST_ONE)
+    start = 0
+    while start < len(order):
+        stop = max(start + 1, int(np.searchsorted(ends, ends[start] - counts[start] + _PAIRS, side="right")))
+        part = slice(start, stop)
+        is_open = truth.is_crowd | (matches.of_truth < 0)
+        pairs = _pairs(truth, predictions, true_order, order[part], first[part], counts[part], limit, is_open)
+        _match_part(truth, order[part], pairs, matches)
+        start = stop
+        progress(start / len(order))
     progress(1.0)
     return matches
 
 
-def _match_group(truth: Boxes, predictions: Boxes, true_rows: Ints, rows: Ints, iou: float, matches: Matches) -> None:
-    """Match predictions, by falling confidence, with true boxes, crowds last; note it in *matches*."""
-    boxes, crowd = truth.box[true_rows], truth.is_crowd[true_rows]
-    counting = int(np.count_nonzero(~crowd))
-    is_free = np.ones(counting, dtype=np.bool_)
-    limit = min(iou, _ALMOST_ONE)
-    for start in range(0, len(rows), _BLOCK):
-        part = rows[start : start + _BLOCK]
-        for row, overlap in zip(part.tolist(), overlaps(predictions.box[part], boxes, crowd), strict=True):
-            found = _last_largest(np.where(is_free, overlap[:counting], -1.0), limit)
-            if found < 0 and counting < len(boxes):
-                found = _last_largest(overlap[counting:], limit)
-                if found >= 0:
-                    found += counting
-                    matches.is_ignored[row] = True
-            if found < 0:
-                continue
-            matches.of_prediction[row] = true_rows[found]
-            if found < counting:
-                is_free[found] = False
-                matches.of_truth[true_rows[found]] = row
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of a prediction and a true box that overlap enough, in the order in which a prediction prefers them.
+
+    Attributes:
+        prediction: int64: the place of the prediction among those of the part, ascending.
+        truth: int64: the row of the true box.
+    """
+
+    prediction: Ints
+    truth: Ints
+
+    def take(self, chosen: Mask) -> "_Pairs":
+        """Return some of the pairs."""
+        return _Pairs(self.prediction[chosen], self.truth[chosen])
 
 
-def _last_largest(values: Values, limit: float) -> int:
-    """Return the last place of the largest value, if that is at least a limit; else -1."""
-    if not len(values):
-        return _NONE
-    place = len(values) - 1 - int(values[::-1].argmax())
-    return place if values[place] >= limit else _NONE
+def _pairs(
+    truth: Boxes,
+    predictions: Boxes,
+    true_order: Ints,
+    rows: Ints,
+    first: Ints,
+    counts: Ints,
+    limit: float,
+    is_open: Mask,
+) -> _Pairs:
+    """Return the pairs of predictions and true boxes that overlap enough.
+
+    Args:
+        truth: the true boxes.
+        predictions: the predictions.
+        true_order: rows of true boxes, those of equal keys one after another.
+        rows: rows of predictions.
+        first: the place in *true_order* of the first true box of each.
+        counts: the numbers of true boxes of each.
+        limit: the smallest overlap.
+        is_open: bool, shape (N,): true boxes that can be matched.
+    """
+    prediction = np.repeat(np.arange(len(rows)), counts)
+    ends = np.cumsum(counts)
+    place = np.arange(len(prediction)) + np.repeat(first - (ends - counts), counts)
+    for axis in (0, 1):  # most boxes of an image lie apart on one of them
+        low, high = predictions.box[rows, axis], predictions.box[rows, axis] + predictions.box[rows, axis + 2]
+        row = true_order[place]
+        other_low = truth.box[row, axis]
+        meets = np.minimum(high[prediction], other_low + truth.box[row, axis + 2]) > np.maximum(
+            low[prediction], other_low
+        )
+        meets &= is_open[row]
+        prediction, place = prediction[meets], place[meets]
+    row = true_order[place]
+    overlap = overlaps(predictions.box[rows[prediction]], truth.box[row], truth.is_crowd[row])
+    enough = np.flatnonzero(overlap >= limit)
+    # The last of equal overlaps is taken, as COCO does.
+    enough = enough[np.lexsort((-place[enough], -overlap[enough], prediction[enough]))]
+    return _Pairs(prediction[enough], row[enough])
+
+
+def _match_part(truth: Boxes, rows: Ints, pairs: _Pairs, matches: Matches) -> None:
+    """Match predictions, of which earlier ones choose first, with free true boxes, else with crowds.
+
+    This is the only stable matching of predictions, which prefer large overlaps, and true boxes, which all prefer early
+    predictions. So it is found by proposals of all predictions at once (D. Gale & L. S. Shapley, "College admissions
+    and the stability of marriage", 1962).
+
+    Args:
+        truth: the true boxes.
+        rows: the rows of the predictions, in the order in which they choose.
+        pairs: their pairs.
+        matches: gets the matches.
+    """
+    is_crowd = truth.is_crowd[pairs.truth]
+    proposals = pairs.take(~is_crowd)
+    wanted, candidate = np.unique(proposals.truth, return_inverse=True)
+    nobody = len(rows)
+    holder = np.full(len(wanted), nobody)
+    place = np.searchsorted(proposals.prediction, np.arange(nobody))
+    ends = np.searchsorted(proposals.prediction, np.arange(nobody), side="right")
+    active = np.flatnonzero(place < ends)
+    while len(active):
+        asked = candidate[place[active]]
+        before = holder[asked]
+        np.minimum.at(holder, asked, active)
+        now = holder[asked]
+        refused = np.concatenate([active[now != active], np.unique(before[(before != now) & (before < nobody)])])
+        place[refused] += 1
+        active = refused[place[refused] < ends[refused]]
+    held = np.flatnonzero(holder < nobody)
+    matches.of_truth[wanted[held]] = rows[holder[held]]
+    matches.of_prediction[rows[holder[held]]] = wanted[held]
+    crowds = pairs.take(is_crowd & (matches.of_prediction[rows[pairs.prediction]] < 0))
+    prediction, best = np.unique(crowds.prediction, return_index=True)
+    matches.of_prediction[rows[prediction]] = crowds.truth[best]
+    matches.is_ignored[rows[prediction]] = True
 
 
 def overlaps(boxes: Values, others: Values, is_crowd: Mask) -> Values:
-    """Return the IoU of boxes with others, for crowds the share of the box that lies in them: float64, shape (N, M).
+    """Return the IoU of each box with another, for a crowd the share of the box that lies in it: float64, shape (N,).
 
     Args:
         boxes: float64, shape (N, 4): x, y, width, height.
-        others: float64, shape (M, 4).
-        is_crowd: bool, shape (M,): of the others.
+        others: float64, shape (N, 4).
+        is_crowd: bool, shape (N,): of the others.
     """
-    left_top = np.maximum(boxes[:, None, :2], others[None, :, :2])
-    right_bottom = np.minimum((boxes[:, :2] + boxes[:, 2:])[:, None], (others[:, :2] + others[:, 2:])[None])
-    inner = np.maximum(right_bottom - left_top, 0).prod(axis=2)
-    area, other_area = boxes[:, 2:].prod(axis=1)[:, None], others[:, 2:].prod(axis=1)[None]
-    total = np.where(is_crowd[None], area, area + other_area - inner)
+    (left, top, width, height), (other_left, other_top, other_width, other_height) = boxes.T, others.T
+    inner_width = np.minimum(left + width, other_left + other_width) - np.maximum(left, other_left)
+    inner_height = np.minimum(top + height, other_top + other_height) - np.maximum(top, other_top)
+    inner = np.maximum(inner_width, 0) * np.maximum(inner_height, 0)
+    area = width * height
+    total = np.where(is_crowd, area, area + other_width * other_height - inner)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.nan_to_num(inner / total), dtype=np.float64)
 

@@ -11,8 +11,9 @@ C. G. Northcutt, L. Jiang & I. L. Chuang, "Confident learning: estimating uncert
 the share of contradicted labels is the rate of wrong ones. It is counted within each class that the evidence favours.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """The ranking of Q labelled items and the estimated noise of their labels.
+    """The ranking of Q labelled items, whose labels may be wrong, and the estimated noise of their labels.
 
     Attributes:
         item: int64, shape (Q,): the items, those with probably wrong labels first.
@@ -83,6 +84,7 @@ def label_noise(
     labels: Labels,
     *,
     evidence: frozenset[Evidence],
+    are_right: Mask | None = None,
     vectors: Vectors | None = None,
     probabilities: Scores | None = None,
     progress: ShareProgress = ignore_progress,
@@ -94,6 +96,8 @@ def label_noise(
         inverse: int, shape (N,): the distinct row of each item.
         labels: labels of the N items.
         evidence: the kinds that are used, at least one.
+        are_right: bool, shape (N,): items whose labels are known to be right. They are evidence about others, and are
+            left out of the ranking and the estimate.
         vectors: float32, shape (N, D): the embeddings, needed for :attr:`Evidence.HEAD`.
         probabilities: float32, shape (N, labels): the probability of each label by a model that was not trained on the
             item; needed for :attr:`Evidence.PROBABILITIES`.
@@ -128,8 +132,12 @@ def label_noise(
             sources.append(given)
         return _judge(sources, own, share)
 
+    is_open = np.ones(len(item), bool) if are_right is None else ~are_right[item]
     first = judge(own, lambda share: progress(share / 2))
-    second = judge(_corrected(own, first), lambda share: progress(0.5 + share / 2))
+    second = judge(_corrected(own, first, is_open), lambda share: progress(0.5 + share / 2))
+    item, first, second = item[is_open], first.take(is_open), second.take(is_open)
+    if not len(item):
+        return LabelNoise(item, first.score, first.code, first.other, first.chance, 0.0, 0.0, 0.0, 0.0, False)
     certain = first.certain()
     shares = [_contradicted(first, certain), _contradicted(second, second.certain())]
     rate = float(np.mean([share for share, _ in shares]))
@@ -153,21 +161,22 @@ def label_noise(
     )
 
 
-class _Source:
-    """A kind of evidence, as likelihoods of labels."""
+class _Source(Protocol):
+    """A kind of evidence, as likelihoods of labels, with its weight in the ranking."""
 
-    weight = 1.0
+    @property
+    def weight(self) -> float: ...
 
     def read(self, start: int, stop: int) -> tuple[Scores, Scores]:
         """Return the evidence for each label, and its logarithm as a probability: float32, shape (items, labels)."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class _Head(_Source):
+class _Head:
     fitted: FittedHead
     targets: Labels
     temperature: np.float32
+    weight: float = 1.0
 
     @classmethod
     def of(cls, fitted: FittedHead, targets: Labels) -> "_Head":
@@ -190,7 +199,7 @@ class _Head(_Source):
 
 
 @dataclass(frozen=True)
-class _Votes(_Source):
+class _Votes:
     shares: VoteShares
     row: Ints
     weight: float
@@ -202,9 +211,10 @@ class _Votes(_Source):
 
 
 @dataclass(frozen=True)
-class _Given(_Source):
+class _Given:
     probabilities: Scores
     item: Ints
+    weight: float = 1.0
 
     def read(self, start: int, stop: int) -> tuple[Scores, Scores]:
         chances = self.probabilities[self.item[start:stop]]
@@ -236,6 +246,10 @@ class _Judgement:
     certainty: Scores
     contradicted: Mask
     apart: Mask
+
+    def take(self, chosen: Mask) -> "_Judgement":
+        """Return the evidence about some of the items."""
+        return _Judgement(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
     def certain(self) -> Mask:
         """Return which items are among the most certain ones of the class that the evidence favours."""
@@ -310,9 +324,9 @@ def _margins(evidence: Scores, place: Ints, code: Codes) -> tuple[Scores, Codes,
     return np.where(np.isfinite(score), score, np.float32(-100)), code[least], other.astype(np.int32)
 
 
-def _corrected(own: Labels, judgement: _Judgement) -> Labels:
-    """Return the labels, of which those that are contradicted clearly are replaced."""
-    wrong = np.flatnonzero((judgement.chance > _CORRECTED) & (np.diff(own.offsets) == 1))
+def _corrected(own: Labels, judgement: _Judgement, is_open: Mask) -> Labels:
+    """Return the labels, of which those that are contradicted clearly, and may be wrong, are replaced."""
+    wrong = np.flatnonzero((judgement.chance > _CORRECTED) & (np.diff(own.offsets) == 1) & is_open)
     codes = own.codes.copy()
     codes[own.offsets[wrong]] = judgement.other[wrong]
     return replace(own, codes=codes)

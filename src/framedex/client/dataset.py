@@ -16,6 +16,7 @@ from framedex.client.comparison import ClientComparison
 from framedex.client.connection import Connection
 from framedex.client.edits import ClientEdits
 from framedex.client.evaluation import ClientEvaluations
+from framedex.client.label_issues import ClientLabelIssues
 from framedex.client.maps import ClientMaps
 from framedex.client.parts import ViewParts, dataset_record
 from framedex.client.saved_views import ClientSavedView, saved_view_records
@@ -48,7 +49,9 @@ _ANNOTATIONS = frozenset({"annotations.json", "image_annotations.csv", "image_an
 _FOUND_S = 20.0
 
 
-class ClientDataset(ClientReading, ClientEdits, ClientSharing, ClientMaps, ClientSuggestions, ClientEvaluations):
+class ClientDataset(
+    ClientReading, ClientEdits, ClientSharing, ClientMaps, ClientSuggestions, ClientLabelIssues, ClientEvaluations
+):
     """A dataset of a service; see :class:`framedex.Dataset`. It has the methods of a view of all its media.
 
     Attributes:

@@ -12,31 +12,24 @@ from framedex.analysis.label_noise import LEAST_LABELLED, Evidence, LabelNoise, 
 from framedex.core.arrays import RowIds
 from framedex.errors import InvalidInput
 from framedex.jobs.edits.rows import read_row_ids
-from framedex.jobs.index.columns import label_codes_of, read_indexed_rows
+from framedex.jobs.index.columns import read_indexed_rows, read_label_codes
 from framedex.storage.label_decisions import read_label_decisions
 from framedex.storage.media import Media
 
 
 @dataclass(frozen=True)
 class RankedLabels:
-    """Labelled media, those with probably wrong labels first.
+    """Labelled media, those with probably wrong labels first, without those whose labels are right by decision.
 
     Attributes:
         row_ids: uint64, shape (Q,): the media.
-        are_right: bool, shape (Q,): whether a user decided that their labels are right.
         names: the label of each code.
         noise: the ranking and the estimate.
     """
 
     row_ids: RowIds
-    are_right: npt.NDArray[np.bool_]
     names: pa.Array
     noise: LabelNoise
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the arrays."""
-        return int(1024 + self.names.nbytes + 40 * len(self.row_ids))
 
 
 def rank_labels(
@@ -55,22 +48,20 @@ def rank_labels(
     """
     table = media.table
     indexed = read_indexed_rows(table, None, 0.0)
-    column = table.scan(["labels"]).read_all().column(0).combine_chunks()
-    decisions = read_label_decisions(table.path, media.generation.tables)
-    codes = label_codes_of(table, column, indexed.positions, decisions)
+    codes = read_label_codes(table, indexed.positions, read_label_decisions(table.path, media.generation.tables))
     vectors = None
     if Evidence.HEAD in evidence:
         positions, vectors = table.vectors()
         if len(positions) != len(indexed.positions):  # media that were added since the index
             vectors = vectors[np.isin(positions, indexed.positions)]
-    ids = table.scan(["media_id"]).read_all().column(0).take(pa.array(indexed.positions))
     noise = label_noise(
         indexed.graph,
         indexed.inverse,
         codes.labels,
         evidence=evidence,
+        are_right=codes.are_right,
         vectors=vectors,
-        probabilities=None if probabilities is None else _matrix(probabilities, ids, codes.names),
+        probabilities=None if probabilities is None else _matrix(media, indexed.positions, probabilities, codes.names),
         progress=progress,
     )
     if noise is None:
@@ -78,11 +69,14 @@ def rank_labels(
             f"labels are ranked once {LEAST_LABELLED} media have labels, at least two different ones; label some first"
         )
     rows = read_row_ids(media)[indexed.positions[noise.item]]
-    return RankedLabels(rows, codes.are_right[noise.item], codes.names, noise)
+    return RankedLabels(rows, codes.names, noise)
 
 
-def _matrix(probabilities: pa.Table, ids: pa.ChunkedArray, names: pa.Array) -> npt.NDArray[np.float32]:
+def _matrix(
+    media: Media, positions: npt.NDArray[np.int64], probabilities: pa.Table, names: pa.Array
+) -> npt.NDArray[np.float32]:
     """Return probabilities in the order of media and labels: float32, shape (N, labels); equal ones without a row."""
+    ids = media.table.scan(["media_id"]).read_all().column(0).take(pa.array(positions))
     labels = names.to_pylist()
     missing = [name for name in labels if name not in probabilities.column_names]
     if missing:

@@ -112,7 +112,7 @@ def _named(media: Media, name: str, chosen: str) -> RowIds:
     if chosen not in known:
         listed = ", ".join([ANNOTATED, DETECTED, *known])
         raise InvalidInput(f"no objects are of the source {chosen!r:.80}, which {name} names; there are: {listed}")
-    return np.asarray(ids[np.array(sources.to_pylist(), dtype=object) == chosen])
+    return np.asarray(ids[np.asarray(pc.fill_null(pc.equal(sources, chosen), False)).astype(np.bool_)])
 
 
 def _qualities(found: EvaluatedBoxes) -> pa.Table:

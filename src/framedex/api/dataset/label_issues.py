@@ -1,6 +1,6 @@
 """Labels that are probably wrong, ranked."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -53,13 +53,22 @@ class DatasetLabelIssues:
         evidence = frozenset(Evidence if method == _COMBINED else {Evidence(method)})
         media = open_media(self._context, self.id)
         check_indexed(self._context, media)
-        with progress_bar("Ranking labels", late=True) as bar:
-            show = bar or (lambda _stage, _share: None)
-            ranked = rank_labels(media, evidence, table, lambda share: show("labels", share))
-        noise = ranked.noise
-        notes = [_UNCERTAIN.format(contradicted=noise.contradicted)] if noise.is_uncertain else []
-        view = View(self._context, self.id)
-        return LabelIssues(_table(media, ranked), noise.rate, (noise.low, noise.high), notes, view)
+        key = "label issues", media.generation.id, *sorted(evidence)
+        ranking: _Ranking | None = self._context.selections.get(key) if table is None else None
+        if ranking is None:
+            with progress_bar("Ranking labels", late=True) as bar:
+                show = bar or (lambda _stage, _share: None)
+                ranking = _ranking(media, rank_labels(media, evidence, table, lambda share: show("labels", share)))
+            if table is None:
+                self._context.selections.put(key, ranking, weight=1024 + ranking.table.nbytes)
+        return LabelIssues(*ranking, View(self._context, self.id))
+
+
+class _Ranking(NamedTuple):
+    table: pa.Table
+    rate: float
+    interval: tuple[float, float]
+    notes: list[str]
 
 
 _UNCERTAIN = (
@@ -83,15 +92,16 @@ def _probabilities(given: Any) -> pa.Table:
     return table
 
 
-def _table(media: Media, ranked: RankedLabels) -> pa.Table:
-    noise, kept = ranked.noise, np.flatnonzero(~ranked.are_right)
-    probability = noise.probability[kept]
-    precision = np.cumsum(probability, dtype=np.float64) / np.arange(1, len(kept) + 1)
+def _ranking(media: Media, ranked: RankedLabels) -> _Ranking:
+    noise = ranked.noise
+    precision = np.cumsum(noise.probability, dtype=np.float64) / np.arange(1, len(noise.probability) + 1)
     arrays = [
-        *(media.values_at(ranked.row_ids[kept], name) for name in ("media_id", "path")),
-        *(ranked.names.take(pa.array(codes[kept])) for codes in (noise.code, noise.suggested)),
-        pa.array(probability),
+        *(media.values_at(ranked.row_ids, name) for name in ("media_id", "path")),
+        *(ranked.names.take(pa.array(codes)) for codes in (noise.code, noise.suggested)),
+        pa.array(noise.probability),
         pa.array(precision.astype(np.float32)),
     ]
     kinds = LABEL_ISSUE_COLUMNS.types
-    return pa.table([each.cast(kind) for each, kind in zip(arrays, kinds, strict=True)], schema=LABEL_ISSUE_COLUMNS)
+    table = pa.table([each.cast(kind) for each, kind in zip(arrays, kinds, strict=True)], schema=LABEL_ISSUE_COLUMNS)
+    notes = [_UNCERTAIN.format(contradicted=noise.contradicted)] if noise.is_uncertain else []
+    return _Ranking(table, noise.rate, (noise.low, noise.high), notes)

@@ -16,6 +16,7 @@ export type JournalPage = Schemas["JournalPage"];
 export type DuplicateGroup = Schemas["DuplicateGroup"];
 export type ProposedCopies = Schemas["ProposedCopiesInfo"];
 export type DuplicatePage = Schemas["DuplicatePage"];
+export type RankedLabelIssues = Schemas["RankedLabelIssues"];
 export type SuggestedLabel = Schemas["SuggestedLabel"];
 export type ValueHistogram = Schemas["ValueHistogram"];
 export type CleanupPlanInfo = Schemas["CleanupPlanInfo"];

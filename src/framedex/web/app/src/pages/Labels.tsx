@@ -2,13 +2,14 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { Image } from "#host";
 import { get, post } from "../api/http";
-import type { DatasetStatus, ResultsInfo, Row, SuggestedLabel, VqlElement } from "../api/types";
+import type { DatasetStatus, RankedLabelIssues, ResultsInfo, Row, SuggestedLabel, VqlElement } from "../api/types";
 import { useKeys } from "../keys/dispatcher";
-import { count, number } from "../lib/format";
+import { count, number, share } from "../lib/format";
 import { filterText } from "../lib/vql";
 import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
+import { LabelNoise } from "../parts/LabelNoise";
 import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
 import { labelNames } from "../parts/SelectionBar";
@@ -28,14 +29,18 @@ import { t } from "../texts";
 const PART = 50;
 const NEIGHBOURS = 5;
 const MOST_OFFERED = 9;
+const RANKED = "ranked";
+/** A change of labels makes another ranking, so few parts are read. */
+const RANKED_PART = 200;
 
 interface Mislabel {
   media_id: string;
   file_name: string;
   path: string;
-  value: number;
   confidence: number;
   suggested_label: string | null;
+  /** The expected share of wrong labels up to this one, in the ranking of all. */
+  expected_precision?: number;
 }
 
 export default datasetPage(Labels);
@@ -43,7 +48,11 @@ export default datasetPage(Labels);
 /** The labels that are probably wrong, one after another, and all labels with their numbers. */
 function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   const pair = pairOf(query.value);
-  const queue = useMemo(() => new Queue(reader(of, pair), (item) => item.media_id), [of.id, JSON.stringify(pair)]);
+  const isRanked = query.value.has(RANKED);
+  const queue = useMemo(
+    () => new Queue(isRanked ? rankedReader(of) : reader(of, pair), (item: Mislabel) => item.media_id),
+    [of.id, JSON.stringify(pair), isRanked],
+  );
   useEffect(() => queue.refresh(editVersion.value), [queue, editVersion.value]);
   const all = useResource(
     (signal) => get<{ labels: { name: string; count: number }[] }>(`/dataset/${of.id}/labels`, {}, signal),
@@ -56,7 +65,8 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
     <div class="page queue">
       <StateBar dataset={of} />
       <h1>{t.navigation.labels}</h1>
-      <Pairs dataset={of} chosen={pair} />
+      <LabelNoise dataset={of} />
+      <Pairs dataset={of} chosen={pair} isRanked={isRanked} />
       {queue.isLoading.value && queue.items.value.length === 0 && <Skeleton />}
       {queue.error.value && (
         <p class="problem" role="alert">
@@ -66,7 +76,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
       {item ? (
         <Item key={item.media_id} dataset={of} queue={queue} item={item} />
       ) : (
-        !queue.isLoading.value && <Nothing dataset={of} />
+        !queue.isLoading.value && !queue.error.value && <Nothing dataset={of} isRanked={isRanked} />
       )}
       <section aria-labelledby="all-labels">
         <h2 id="all-labels">{t.labels.all}</h2>
@@ -96,15 +106,21 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-/** What is said where there is no label to review, with the warning if few labels agree with those of neighbours. */
-function Nothing({ dataset: of }: { dataset: DatasetStatus }) {
+/** What is said where no label is an issue, with the way to all labels in the order in which they may be wrong. */
+function Nothing({ dataset: of, isRanked }: { dataset: DatasetStatus; isRanked: boolean }) {
   const notes = useResource<{ notes: string[] }>(
     (signal) => get(`/dataset/${of.id}/issues`, { issue: "mislabels", limit: 1 }, signal),
     [of.id],
   );
+  if (isRanked) return <p>{t.labels.noneRanked}</p>;
   return (
     <>
       <p>{t.labels.none}</p>
+      <p>
+        <Button kind="main" onClick={() => navigate(rankedPage(of))}>
+          {t.labels.showAnyway}
+        </Button>
+      </p>
       {notes.value?.notes.map((note) => (
         <p key={note} class="hint">
           {note}
@@ -138,6 +154,22 @@ function reader(of: DatasetStatus, pair: Pair | null) {
   };
 }
 
+/** All labels, in the order in which they may be wrong. */
+function rankedReader(of: DatasetStatus) {
+  return async (offset: number) => {
+    const wanted = { offset, limit: RANKED_PART, without_tag: t.labels.tag };
+    const page = await get<RankedLabelIssues>(`/dataset/${of.id}/labels/issues`, wanted);
+    const items = page.rows.map((row) => ({
+      ...row,
+      file_name: row.path.slice(row.path.lastIndexOf("/") + 1),
+      confidence: row.probability,
+    }));
+    return { items, hasMore: offset + items.length < page.total };
+  };
+}
+
+const rankedPage = (of: DatasetStatus): string => `${pathOf(addressOf(of), "labels")}?${RANKED}=`;
+
 function readPair(of: DatasetStatus, pair: Pair, confidence = 0, signal?: AbortSignal): Promise<ResultsInfo> {
   const wanted = { label: pair.labels, suggested_label: pair.suggested, confidence, without_tag: t.labels.tag };
   return get<ResultsInfo>(`/dataset/${of.id}/labels/suggestion`, wanted, signal);
@@ -155,14 +187,13 @@ async function readUndecided(of: DatasetStatus): Promise<string | null> {
 }
 
 /** How often which label is suggested instead of which; each leads to its own queue. */
-function Pairs({ dataset: of, chosen }: { dataset: DatasetStatus; chosen: Pair | null }) {
+function Pairs({ dataset: of, chosen, isRanked }: { dataset: DatasetStatus; chosen: Pair | null; isRanked: boolean }) {
   const found = useResource<{ pairs: SuggestedLabel[] }>(
     (signal) => get(`/dataset/${of.id}/labels/suggestions`, { without_tag: t.labels.tag }, signal),
     [of.id, editVersion.value],
   );
   const page = pathOf(addressOf(of), "labels");
-  if (!found.value?.pairs.length && !chosen) return null;
-  const present = chosen && pairQuery(chosen);
+  const present = isRanked ? RANKED : chosen && pairQuery(chosen);
   return (
     <nav aria-label={t.labels.pairs} class="tabs">
       <a href={page} aria-current={present === null ? "page" : undefined}>
@@ -177,6 +208,9 @@ function Pairs({ dataset: of, chosen }: { dataset: DatasetStatus; chosen: Pair |
           </a>
         );
       })}
+      <a href={rankedPage(of)} aria-current={isRanked ? "page" : undefined}>
+        {t.labels.ranked}
+      </a>
     </nav>
   );
 }
@@ -231,7 +265,8 @@ function Item({ dataset: of, queue, item }: ItemProps) {
     .slice(0, MOST_OFFERED);
   const decide = (action: ActionName, args: Record<string, unknown>, words: (n: number) => string): Promise<void> => {
     const on = { ids: [item.media_id] };
-    return queue.take(item, () => change({ datasetId: of.id, action, on, args, words, generation: generation.peek() }));
+    const decision = { datasetId: of.id, action, on, args, words, generation: generation.peek() };
+    return queue.take(item, () => change(decision), item.expected_precision !== undefined);
   };
   const give = (label: string): void => void decide("set_labels", { labels: [label] }, t.edits.labelled(label));
   const accept = (): void => {
@@ -284,8 +319,14 @@ function Item({ dataset: of, queue, item }: ItemProps) {
             <dd>
               <strong>{item.suggested_label}</strong>
             </dd>
-            <dt>{t.labels.confidence}</dt>
+            <dt>{item.expected_precision === undefined ? t.labels.confidence : t.labels.probability}</dt>
             <dd>{number(item.confidence, 2)}</dd>
+            {item.expected_precision !== undefined && (
+              <>
+                <dt>{t.labels.expectedSoFar}</dt>
+                <dd>{share(item.expected_precision)}</dd>
+              </>
+            )}
           </dl>
           <h2>{t.labels.evidence}</h2>
           <ul class="evidence">

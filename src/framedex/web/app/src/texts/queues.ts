@@ -57,6 +57,20 @@ export const queues = {
     proposal: (n: number, labels: string, suggested: string) =>
       `${images(n)} with the label ${labels || "none"} ${n === 1 ? "gets" : "get"} the label ${suggested}`,
     tag: "ambiguous",
+    wrong: "Wrong labels",
+    rate: (wrong: number, total: number, rate: string, low: string, high: string) =>
+      `About ${wrong.toLocaleString()} of ${images(total)} have a wrong label: ${rate} (${low} to ${high}).`,
+    suits: "The encoder suits these labels: the kinds of evidence agree where they are certain.",
+    expected: (n: number, share: string) =>
+      `About ${share} of the first ${images(n)} in the ranking have a wrong label.`,
+    expectedSoFar: "Expected share of wrong labels up to here",
+    byLabel: "Wrong labels by label",
+    columns: { label: "Label", images: "Images", wrong: "Wrong" },
+    ranked: "All, ranked",
+    showAnyway: "Show anyway",
+    noneRanked: "No image has a label that can be reviewed.",
+    probability: "Probability that it is wrong",
+    estimate: "Estimate how many labels are wrong",
   },
   acceptAll: {
     confidence: "Confidence of at least",

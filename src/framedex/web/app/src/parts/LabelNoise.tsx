@@ -1,0 +1,82 @@
+import { useSignal } from "@preact/signals";
+import { get } from "../api/http";
+import type { DatasetStatus, RankedLabelIssues } from "../api/types";
+import { count, share } from "../lib/format";
+import { t } from "../texts";
+import { Button } from "./Button";
+import { Pending, useResource } from "./Resource";
+
+/** More images are ranked when it is asked for: it takes minutes of processors for a million. */
+const MOST_AT_ONCE = 50_000;
+
+/** The estimated share of wrong labels, what is to be expected of the ranking, and the shares by label. */
+export function LabelNoise({ dataset: of }: { dataset: DatasetStatus }) {
+  const isWanted = useSignal(of.n_images <= MOST_AT_ONCE);
+  return (
+    <section aria-labelledby="label-noise">
+      <h2 id="label-noise">{t.labels.wrong}</h2>
+      {isWanted.value ? (
+        <Estimate dataset={of} />
+      ) : (
+        <Button
+          onClick={() => {
+            isWanted.value = true;
+          }}
+        >
+          {t.labels.estimate}
+        </Button>
+      )}
+    </section>
+  );
+}
+
+/** What is shown once the labels are ranked; the dataset may have too few labels for it, which the server says. */
+function Estimate({ dataset: of }: { dataset: DatasetStatus }) {
+  const found = useResource<RankedLabelIssues>(
+    (signal) => get(`/dataset/${of.id}/labels/issues`, { limit: 1 }, signal),
+    [of.id],
+  );
+  const first = useResource<RankedLabelIssues | null>(
+    async (signal) => {
+      const wrong = found.value?.estimate.n_wrong;
+      return wrong ? get(`/dataset/${of.id}/labels/issues`, { offset: wrong - 1, limit: 1 }, signal) : null;
+    },
+    [of.id, found.value],
+  );
+  if (found.error?.status === 422) return <p class="hint">{found.error.message}</p>;
+  if (!found.value) return <Pending of={found} />;
+  const { estimate, total, classes } = found.value;
+  const expected = first.value?.rows[0]?.expected_precision;
+  return (
+    <>
+      <p>{t.labels.rate(estimate.n_wrong, total, share(estimate.rate), share(estimate.low), share(estimate.high))}</p>
+      {expected !== undefined && <p>{t.labels.expected(estimate.n_wrong, share(expected))}</p>}
+      {(estimate.notes.length > 0 ? estimate.notes : [t.labels.suits]).map((note) => (
+        <p key={note} class="hint">
+          {note}
+        </p>
+      ))}
+      <details>
+        <summary>{t.labels.byLabel}</summary>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{t.labels.columns.label}</th>
+              <th scope="col">{t.labels.columns.images}</th>
+              <th scope="col">{t.labels.columns.wrong}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {classes.map((each) => (
+              <tr key={each.label}>
+                <th scope="row">{each.label}</th>
+                <td class="number">{count(each.n_media)}</td>
+                <td class="number">{share(each.rate)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+    </>
+  );
+}
