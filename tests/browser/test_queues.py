@@ -1,14 +1,21 @@
 """The queues of findings, the clean-up and the history in a browser, by keys alone."""
 
+import io
 import re
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
-from framedex import vql
+from framedex import Dataset, Workspace, vql
+from tests.browse.test_near_images import write_shots
 from tests.browser.site import Site, all_saved, first_image
-from tests.gallery import COPIES, NEAR
+from tests.gallery import COPIES, NEAR, VERIFYING
+from tests.image_files import detailed, encode
+from tests.inside import layout_of
 
 Open = Callable[..., Page]
 
@@ -262,3 +269,67 @@ def test_history__undoes_a_step(own_site: Site, open_page: Open) -> None:
     row.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("undone by")).to_be_visible()
     assert dataset.where(vql.tags("keep")).count() == 0
+
+
+@pytest.fixture
+def mixed(own_site: Site, tmp_path: Path) -> Dataset:
+    """Copies of which the original is sure, and of which it is not; pictures of a scene."""
+    folder = tmp_path / "mixed"
+    write_shots(folder, [(0, number) for number in range(3)])
+    files = {
+        "like.jpg": encode(detailed(7), "JPEG", quality=75),
+        "alike.jpg": encode(detailed(7), "JPEG", quality=76),
+        "first.jpg": encode(detailed(8), "JPEG", quality=90),
+    }
+    files["coarse.jpg"] = encode(np.asarray(Image.open(io.BytesIO(files["first.jpg"]))), "JPEG", quality=40)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    with Workspace(layout_of(own_site.workspace).root, settings=VERIFYING) as workspace:
+        workspace.create_dataset("mixed", folder, "gist")
+    return own_site.workspace.dataset("mixed")
+
+
+@pytest.mark.slow
+def test_duplicates__facts_and_unsure_groups(own_site: Site, open_page: Open, mixed: Dataset) -> None:
+    """A table shows what tells the original; a switch accepts groups, too, of which the original is not sure."""
+    page = open_page(own_site, "/d/mixed/duplicates")
+    table = page.get_by_role("table", name="Facts of the members")
+    rows = table.get_by_role("row")
+    expect(rows).to_have_count(3)
+    for name in ("Pixels", "Detail, megapixels", "Quality", "Compressed twice", "Clipped", "Metadata", "Changed"):
+        expect(table.get_by_role("columnheader", name=name, exact=True)).to_be_visible()
+    group = mixed.duplicates()[0]
+    kept = group.file_names[group.media_ids.index(group.keep)]
+    expect(table.get_by_role("rowheader", name=f"★ {kept}")).to_be_visible()
+    page.get_by_role("button", name="Accept all…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("spinbutton").fill("0")
+    expect(dialog.get_by_role("status")).to_contain_text("1 image of 1 group, ")
+    expect(dialog.get_by_role("status")).to_contain_text("1 group is left to you, as the original is not sure.")
+    dialog.get_by_role("checkbox", name="Also groups of which it is not sure which image is the original").check()
+    expect(dialog.get_by_role("status")).to_contain_text("2 images of 2 groups, ")
+    dialog.get_by_role("button", name="Put 2 images into the basket").click()
+    expect(page.get_by_text("There are no open groups of duplicates at this similarity.")).to_be_visible()
+    all_saved(page)
+    assert mixed.basket.count() == 2
+
+
+@pytest.mark.slow
+def test_near__decided_group_by_group(own_site: Site, open_page: Open, mixed: Dataset) -> None:
+    """Near images are a choice of their own, never accepted all at once; a clean-up has them if it is asked to."""
+    page = open_page(own_site, "/d/mixed/duplicates")
+    page.get_by_role("combobox", name="Similarity at least").select_option("near")
+    expect(page.get_by_text("Group 1 of 1 ")).to_be_visible()
+    expect(page.get_by_text("alike, no copy")).to_have_count(2)
+    page.keyboard.press("Shift+Enter")
+    words = "Which of several images of a scene stays is for you to say, group by group."
+    expect(page.get_by_text(words).first).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("link", name="Clean-up").first.click()
+    status = page.get_by_role("status").filter(has_text="the dataset")
+    page.get_by_role("combobox", name="Duplicates of at least").select_option("0.96")
+    expect(status).to_have_text("1 image leaves the dataset. The files stay on the disk.")
+    page.get_by_role("combobox", name="Duplicates of at least").select_option("near")
+    expect(status).to_have_text("3 images leave the dataset. The files stay on the disk.")
+    expect(page.get_by_role("region", name="Near images").get_by_role("listitem")).to_have_count(2)
+    assert mixed.count() == 7

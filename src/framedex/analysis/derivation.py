@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import Pixels
-from framedex.core.borders import LEAST_SIDE, Box, inner_box
+from framedex.core.borders import LEAST_SIDE, Box
 
 _WINDOW = 512  # pixels a side of the part that is compared
 _THUMBNAIL = 32  # pixels a side
 _REDUCED = 128  # pixels of the longer side of an image that is searched in another one
-_PART = 0.95  # correlation of an image with the part of another one that shows the same
 _LESS = 0.98  # sides of a part at most, as a share
 _PLAIN = 4  # pixels of a reduced image by which a border may be wider than what is around a part
 _ALIKE = 0.9  # correlation of thumbnails of one image in the same orientation
@@ -26,6 +25,13 @@ _OF_TONE = 64  # pixels, at least
 _STRONG, _GAIN = 2.0, 0.25  # steps of coefficients that show the contrast; natural logarithm of its greatest correction
 _BEYOND = 256 / _TONES
 _NOISE = (0.1, 0.4)  # variance of coefficients that rounding makes: in saving, and in resizing or exposing before
+_LEAST_EXACT = 0.5  # share of blocks without cut-off values from which the others need not be compared
+_LEVELS = 255  # the highest grey level
+_TRACED, _LEAST_SPREAD = 128, 4.0  # pixels a side of the part by which a place is found, and its spread of grey levels
+_FOUND = 0.8  # correlation of that part at its place, and of a reduced image that is searched for it
+_SHADE, _SHADED = 8, 0.5  # grey levels of one shade, and its share of what somebody drew around an image
+_COARSER = 1.2  # times the steps of the source, for an image whose own quantisation may hide other changes
+_FEW, _ABOUT_ONE = 0.01, 0.25  # unexplained share and natural logarithm of the spread of such an image
 _GOOD = 0.01  # share of unexplained coefficients of an image that was certainly saved from the other one
 _FITS = 0.05  # the same of one that could have been
 _WIDEST = 2.0  # spread of differences of an image that could have been saved from the other one
@@ -53,6 +59,8 @@ class ComparedPart:
         reduced: uint8, shape (h, w): the whole greyscale image, at most 128 pixels a side.
         thumbnail: float32, shape (32, 32), of zero mean and unit length: the whole image.
         steps: float64, shape (8,): the quantisation steps of the file at :data:`PLACES`; 1 for none.
+        table: float32, shape (8, 8): all its quantisation steps; 1 for none; None if only those at :data:`PLACES` are
+            known.
     """
 
     width: int
@@ -64,10 +72,24 @@ class ComparedPart:
     reduced: npt.NDArray[np.uint8]
     thumbnail: Grey
     steps: npt.NDArray[np.float64]
+    table: Grey | None
 
     @classmethod
-    def of(cls, pixels: Pixels, grey: npt.NDArray[np.uint8], steps: npt.NDArray[np.float64]) -> "ComparedPart":
-        """Return the sample of an image: uint8, shape (H, W, 3), RGB, with its greyscale image."""
+    def of(
+        cls,
+        pixels: Pixels,
+        grey: npt.NDArray[np.uint8],
+        steps: npt.NDArray[np.float64],
+        table: Sequence[int] = (),
+    ) -> "ComparedPart":
+        """Return the sample of an image.
+
+        Args:
+            pixels: uint8, shape (H, W, 3), RGB.
+            grey: uint8, shape (H, W): the greyscale image.
+            steps: see :attr:`steps`.
+            table: all steps in zigzag order; empty if there are none, or if they are not known.
+        """
         height, width = grey.shape
         high, wide = min(height, _WINDOW) // 8 * 8, min(width, _WINDOW) // 8 * 8
         top, left = (height - high) // 16 * 8, (width - wide) // 16 * 8
@@ -82,7 +104,7 @@ class ComparedPart:
         return cls(
             width, height, left, top, grey[part].copy(),
             np.asarray(_blocks(np.asarray(exact)).astype(np.bool_).all(axis=(2, 3))), reduced,
-            small / (length or 1.0), steps,
+            small / (length or 1.0), steps, _table(steps, table),
         )  # fmt: skip
 
     def turned(self, flips: tuple[bool, ...]) -> "ComparedPart":
@@ -96,7 +118,7 @@ class ComparedPart:
             top, grey, thumbnail = height - top - grey.shape[0], grey[::-1], thumbnail[::-1]
         if mirrored:
             left, grey, thumbnail = width - left - grey.shape[1], grey[:, ::-1], thumbnail[:, ::-1]
-        return ComparedPart(width, height, left, top, grey, self.exact, self.reduced, thumbnail, self.steps)
+        return ComparedPart(width, height, left, top, grey, self.exact, self.reduced, thumbnail, self.steps, self.table)
 
 
 @dataclass(frozen=True, order=True)
@@ -135,33 +157,85 @@ def made_from(samples: Sequence[ComparedPart]) -> tuple[Matrix, Matrix]:
     for one, other in combinations(range(count), 2):
         there, back = fit(samples[one], samples[other]), fit(samples[other], samples[one])
         possible[one, other], possible[other, one] = there.is_possible, back.is_possible
-        if not (possible[one, other] or possible[other, one]):
-            shown[one, other] = _is_cut(samples[one], samples[other]) or _is_framed(samples[one], samples[other])
-            shown[other, one] = _is_cut(samples[other], samples[one]) or _is_framed(samples[other], samples[one])
-            continue
-        is_visible = max(samples[one].steps.mean(), samples[other].steps.mean()) >= _VISIBLE
-        shown[one, other] = _is_shown(there, back, is_visible=is_visible)
-        shown[other, one] = _is_shown(back, there, is_visible=is_visible)
+        if possible[one, other] or possible[other, one]:
+            shown[one, other], shown[other, one] = _directions(samples[one], samples[other], there, back)
+        else:
+            shown[one, other], shown[other, one] = _is_part(samples[one], samples[other])
     return shown, possible
 
 
-def _is_cut(image: ComparedPart, whole: ComparedPart) -> bool:
-    """Return whether an image is a part of another one at the same scale, beside which that one shows more."""
-    return (place := _place(image, whole)) is not None and not _is_plain_beside(place, whole)
+def _directions(one: ComparedPart, other: ComparedPart, there: SourceFit, back: SourceFit) -> tuple[bool, bool]:
+    """Return whether an image is shown to be made from another one, and that from it, by their fits."""
+    is_visible = max(one.steps.mean(), other.steps.mean()) >= _VISIBLE
+    coarser = float(one.steps.mean() / other.steps.mean())
+    return (
+        _is_shown(there, back, is_visible=is_visible, is_coarser=coarser > _COARSER),
+        _is_shown(back, there, is_visible=is_visible, is_coarser=1 / coarser > _COARSER),
+    )
 
 
-def _is_framed(image: ComparedPart, inner: ComparedPart) -> bool:
-    """Return whether an image is another one with a plain border."""
-    return (place := _place(inner, image)) is not None and _is_plain_beside(place, image)
+def _is_part(one: ComparedPart, other: ComparedPart) -> tuple[bool, bool]:
+    """Return whether an image is shown to be made from another one, and that from it, if one shows a part of the other.
+
+    The part that both show tells which one was saved from the other. If it does not, an image was cut from another one
+    that shows more of the same; but a border, a caption or a window may have been added or cut off.
+    """
+    for image, whole, is_swapped in ((one, other, False), (other, one, True)):
+        if (place := _place(image, whole)) is None or (offset := _offset(image, whole, place)) is None:
+            continue
+        is_cut_off, behind = _is_cut_off(image, whole), (-offset[0], -offset[1])
+        there = _fit_at(image, whole, offset, is_cut_off=is_cut_off)
+        back = _fit_at(whole, image, behind, is_cut_off=is_cut_off)
+        cut, framed = _directions(image, whole, there, back)
+        if not (cut or framed):
+            cut = (there.is_possible or back.is_possible) and not _is_drawn_beside(place, whole)
+        return (framed, cut) if is_swapped else (cut, framed)
+    return False, False
 
 
-def _is_plain_beside(place: Box, whole: ComparedPart) -> bool:
-    inner = inner_box(whole.reduced)
-    return all((at - its) * sign >= -_PLAIN for at, its, sign in zip(inner, place, (1, 1, -1, -1), strict=True))
+def _is_drawn_beside(place: Box, whole: ComparedPart) -> bool:
+    """Return whether most of what an image shows beside a place has one shade, as borders and windows have."""
+    beside = np.ones(whole.reduced.shape, dtype=np.bool_)
+    top, left, bottom, right = place
+    beside[max(0, top - _PLAIN) : bottom + _PLAIN, max(0, left - _PLAIN) : right + _PLAIN] = False
+    if not beside.any():
+        return True
+    counts = np.bincount(whole.reduced[beside], minlength=_LEVELS + 1)
+    return bool(np.convolve(counts, np.ones(2 * _SHADE + 1)).max() >= _SHADED * counts.sum())
+
+
+def _offset(image: ComparedPart, whole: ComparedPart, place: Box) -> tuple[int, int] | None:
+    """Return the row and column of the first pixel of an image in another one that shows it at the same scale.
+
+    None if the samples have no part with detail in common.
+    """
+    scale = whole.width / whole.reduced.shape[1]
+    reach = int(np.ceil(2 * scale))
+    starts, sizes = [], []
+    for at, first, length, its_first, its_length in (
+        (place[0], image.top, image.grey.shape[0], whole.top, whole.grey.shape[0]),
+        (place[1], image.left, image.grey.shape[1], whole.left, whole.grey.shape[1]),
+    ):
+        shift = round(at * scale)  # of the image's first pixel, in the other one
+        begin = max(first, its_first - shift + reach)
+        end = min(first + length, its_first + its_length - shift - reach)
+        size = min(_TRACED, end - begin)
+        if size < LEAST_SIDE:
+            return None
+        starts.append((begin + (end - begin - size) // 2, shift))
+        sizes.append(size)
+    (top, down), (left, across) = starts
+    part = image.grey[top - image.top :, left - image.left :][: sizes[0], : sizes[1]]
+    if part.std() < _LEAST_SPREAD:
+        return None
+    row, column = top + down - reach - whole.top, left + across - reach - whole.left
+    around = whole.grey[row : row + sizes[0] + 2 * reach, column : column + sizes[1] + 2 * reach]
+    _, most, _, (x, y) = cv2.minMaxLoc(cv2.matchTemplate(around, part, cv2.TM_CCOEFF_NORMED))
+    return (down + y - reach, across + x - reach) if most >= _FOUND else None
 
 
 def _place(image: ComparedPart, whole: ComparedPart) -> Box | None:
-    """Return the place of an image in the reduced version of another one; None if that does not show it."""
+    """Return the place of an image in the reduced version of another one; None if that does not seem to show it."""
     if max(image.width / whole.width, image.height / whole.height) > 1:
         return None
     if min(image.width / whole.width, image.height / whole.height) > _LESS:
@@ -174,20 +248,24 @@ def _place(image: ComparedPart, whole: ComparedPart) -> Box | None:
     # Their pixels lie between each other, so only what is coarser is compared.
     smooth = [cv2.GaussianBlur(each, (0, 0), 1.0) for each in (whole.reduced, part)]
     _, most, _, (left, top) = cv2.minMaxLoc(cv2.matchTemplate(smooth[0], smooth[1], cv2.TM_CCOEFF_NORMED))
-    return (top, left, top + size[1], left + size[0]) if _PART <= most <= 1 + 1e-3 else None
+    return (top, left, top + size[1], left + size[0]) if _FOUND <= most <= 1 + 1e-3 else None
 
 
-def _is_shown(there: SourceFit, back: SourceFit, *, is_visible: bool) -> bool:
+def _is_shown(there: SourceFit, back: SourceFit, *, is_visible: bool, is_coarser: bool) -> bool:
     """Return whether an image was made from a source, by how it fits that and how that fits it.
 
     Args:
         there: the fit of the image with the source.
         back: the fit of the source with the image.
         is_visible: whether the quantisation of one of them leaves more than the rounding of pixels.
+        is_coarser: whether the image has coarser steps, which explain other changes of the source, too, if these are
+            small: then its differences must be those of quantisation alone.
     """
     if not there.is_possible:
         return False
-    if not back.is_possible:
+    if is_coarser and there.spread and (there.unexplained > _FEW or abs(np.log(there.spread)) > _ABOUT_ONE):
+        return False
+    if not (back.is_possible and max(there.spread, back.spread)):
         return back.unexplained >= 2 * there.unexplained + _GOOD
     if not is_visible:
         return False
@@ -209,17 +287,28 @@ def fit(image: ComparedPart, source: ComparedPart) -> SourceFit:
     way = ways[int(np.argmax(likeness))]
     if max(likeness) < _ALIKE or not image.grey.size or not way.grey.size:
         return _NO_FIT
-    return min(_fits(image, way), default=_NO_FIT)
+    return min(_fits(image, way, is_cut_off=_is_cut_off(image, source)), default=_NO_FIT)
 
 
-def _fit(image: ComparedPart, made: Grey, place: tuple[slice, slice], *, is_resized: bool) -> SourceFit:
+def _is_cut_off(one: ComparedPart, other: ComparedPart) -> bool:
+    """Return whether decoding cut off values in most blocks of one of two images, and all their steps are known."""
+    is_known = one.table is not None and other.table is not None
+    return is_known and any(each.exact.size and each.exact.mean() < _LEAST_EXACT for each in (one, other))
+
+
+def _fit(
+    image: ComparedPart, made: Grey, place: tuple[slice, slice], *, is_resized: bool, is_cut_off: bool
+) -> SourceFit:
     """Return the fit of a part of an image with what was made from the source."""
     own = image.grey[place].astype(np.float32)
     exact = image.exact[place[0].start // 8 : place[0].stop // 8, place[1].start // 8 : place[1].stop // 8]
+    if exact.size < _LEAST_BLOCKS:
+        return _NO_FIT
+    if is_cut_off and image.table is not None:
+        tries = (made, _exposed(made, own, np.ones_like(exact)))
+        return min(_fit_of_cut_off(own, each, image.table) for each in tries)
     if exact.sum() < _LEAST_BLOCKS:
         exact = np.ones_like(exact)
-    if exact.sum() < _LEAST_BLOCKS:
-        return _NO_FIT
     wanted = _coefficients(own, exact)
     as_it_is = _difference(wanted, _coefficients(made, exact), image.steps, _NOISE[is_resized])
     if as_it_is.unexplained <= _GOOD:
@@ -232,6 +321,20 @@ def _fit(image: ComparedPart, made: Grey, place: tuple[slice, slice], *, is_resi
     if abs(np.log(max(gain, 1e-3))) < _GAIN:
         found = np.asarray(found * gain, dtype=np.float32)
     return min(as_it_is, _difference(wanted, found, image.steps, _NOISE[True]))
+
+
+def _fit_of_cut_off(own: Grey, made: Grey, table: Grey) -> SourceFit:
+    """Return the fit of an image whose values are mostly cut off at black or white, by saving what was made.
+
+    Such values do not have the coefficients of the file. The spread is 0: without coefficients nothing tells it.
+    """
+    blocks = np.asarray(_blocks(np.clip(np.rint(made), 0, _LEVELS)), dtype=np.float32) - 128
+    quantised = np.rint(_BASIS @ blocks @ _BASIS.T / table) * table
+    decoded = np.clip(np.rint(_BASIS.T @ quantised @ _BASIS + 128), 0, _LEVELS)
+    wanted = np.asarray(_blocks(own), dtype=np.float32)
+    varied = np.maximum(np.ptp(wanted, axis=(2, 3)), np.ptp(decoded, axis=(2, 3))) > _ROUNDED
+    apart = np.abs(wanted - decoded)[varied]
+    return SourceFit(float((apart > 2 * _ROUNDED).mean()) if len(apart) else 0.0, 0.0)
 
 
 def _difference(values: Grey, others: Grey, steps: npt.NDArray[np.float64], noise: float) -> SourceFit:
@@ -266,7 +369,7 @@ def _exposed(made: Grey, own: Grey, exact: Matrix) -> Grey:
     return np.interp(made, of, to).astype(np.float32)
 
 
-def _fits(image: ComparedPart, source: ComparedPart) -> Iterator[SourceFit]:
+def _fits(image: ComparedPart, source: ComparedPart, *, is_cut_off: bool) -> Iterator[SourceFit]:
     """Yield how an image fits what is made of a source in the same orientation, by several kernels of resizing."""
     is_resized = abs(source.width - image.width) >= _SAME_SIZE or abs(source.height - image.height) >= _SAME_SIZE
     scales = (source.width / image.width, source.height / image.height) if is_resized else (1.0, 1.0)
@@ -277,15 +380,31 @@ def _fits(image: ComparedPart, source: ComparedPart) -> Iterator[SourceFit]:
         return
     place = slice(top, bottom), slice(left, right)
     if not is_resized:
-        down, across = image.top - source.top, image.left - source.left
-        part = np.s_[top + down : bottom + down, left + across : right + across]
-        yield _fit(image, source.grey[part].astype(np.float32), place, is_resized=False)
+        yield _fit_at(image, source, (0, 0), is_cut_off=is_cut_off)
         return
     grey = source.grey.astype(np.float32)
     for kernel in _KERNELS:
         rows = _weights(kernel, scales[1], image.top + np.arange(top, bottom), source.top, source.grey.shape[0])
         columns = _weights(kernel, scales[0], image.left + np.arange(left, right), source.left, source.grey.shape[1])
-        yield _fit(image, np.asarray(rows @ grey @ columns.T, dtype=np.float32), place, is_resized=True)
+        made = np.asarray(rows @ grey @ columns.T, dtype=np.float32)
+        yield _fit(image, made, place, is_resized=True, is_cut_off=is_cut_off)
+
+
+def _fit_at(image: ComparedPart, source: ComparedPart, offset: tuple[int, int], *, is_cut_off: bool) -> SourceFit:
+    """Return the fit of an image with a source of the same scale, whose first pixel is at an offset of the source."""
+    places, parts = [], []
+    for shift, first, length, its_first, its_length in (
+        (offset[0], image.top, image.grey.shape[0], source.top, source.grey.shape[0]),
+        (offset[1], image.left, image.grey.shape[1], source.left, source.grey.shape[1]),
+    ):
+        before = its_first - shift - first
+        begin, end = max(0, -(-before // 8) * 8), min(length, (before + its_length) // 8 * 8)
+        if end <= begin:
+            return _NO_FIT
+        places.append(slice(begin, end))
+        parts.append(slice(begin - before, end - before))
+    made = source.grey[tuple(parts)].astype(np.float32)
+    return _fit(image, made, (places[0], places[1]), is_resized=False, is_cut_off=is_cut_off)
 
 
 def _common(scale: float, start: int, size: int, its_start: int, its_size: int, most: int) -> tuple[int, int]:
@@ -318,6 +437,17 @@ _KERNELS: tuple[_Kernel, ...] = (
     lambda x: ((x >= -0.5) & (x < 0.5)).astype(np.float64) + 1e-9,
 )
 """Lanczos, cubic as in Pillow and OpenCV, linear and the mean of an area."""
+
+
+def _table(steps: npt.NDArray[np.float64], table: Sequence[int]) -> Grey | None:
+    """Return :attr:`ComparedPart.table` from the steps in zigzag order."""
+    if not table:
+        return np.ones((8, 8), np.float32) if (steps == 1).all() else None
+    # Diagonals in turn go down and up.
+    places = sorted(product(range(8), repeat=2), key=lambda at: (sum(at), at[sum(at) % 2 - 1]))
+    values = np.empty((8, 8), np.float32)
+    values[tuple(np.array(places).T)] = np.maximum(table, 1)
+    return values
 
 
 def _blocks(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:

@@ -23,11 +23,13 @@ _BANDS = 64
 _SMALLER = 0.75  # sides of a size from which images may have been enlarged, as a share of theirs
 _ALIKE = 0.85  # pixels within borders, as a share, of sizes that are compared together: trimming cuts off a few more
 _NOT_FROM_SMALLER = 0.1  # share of the coefficients that a smaller image does not explain
+_SAME_SHAPE = 0.03  # difference of the natural logarithms of two ratios of sides
 _DROP = -0.9  # decimal logarithm of a ratio of powers
 _COMPARED = 2**18  # pixels
 _MOST_PAIRED = 6  # images of which each two are compared in all sizes and orientations
 _FEWEST = 3  # copies of one size that show which one is the original
-_GREY = 0.5  # mean difference of colour values that rounding makes
+_COLOURS = 32  # pixels a side by which colours are seen
+_TINTED = 2.5  # mean difference of colour values from those of a tint that noise and compression make
 _EQUAL = 0.02  # mean squared difference of equal images that several decoders read
 _COMPRESSED = 40.0  # mean squared difference that compression makes
 _FINER = 1.1  # times the own steps, for a copy from which an image was saved anew
@@ -94,6 +96,11 @@ class Fidelity:
     luminance: npt.NDArray[np.uint8]
     sample: ComparedPart
 
+    @property
+    def clipped(self) -> float:
+        """The share of blocks in which decoding cut off values; NaN for an image that is smaller than a block."""
+        return float(self.is_clipped.mean()) if len(self.is_clipped) else np.nan
+
 
 class Doubt(IntEnum):
     """The doubt that remains if an image is taken for the original of its copies."""
@@ -133,13 +140,16 @@ class Standing:
     doubt: Doubt | None
 
 
-def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: bool = False) -> Fidelity:
+def measure_fidelity(
+    pixels: Pixels, steps: Sequence[int] = (), *, table: Sequence[int] = (), is_lossy: bool = False
+) -> Fidelity:
     """Return the measures of an image.
 
     Args:
         pixels: uint8, shape (H, W, 3), RGB, the whole image.
         steps: the quantisation steps of the file for brightness, at low frequencies, as
             :attr:`framedex.media.jpeg.Traits.steps`; empty for a file without such a compression.
+        table: all of these steps, as :attr:`framedex.media.jpeg.Traits.table`; empty if they are not known.
         is_lossy: :attr:`framedex.media.jpeg.Traits.is_lossy`.
     """
     grey = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
@@ -162,7 +172,7 @@ def measure_fidelity(pixels: Pixels, steps: Sequence[int] = (), *, is_lossy: boo
         _clipped(pixels),
         is_recompressed,
         grey[::apart, ::apart].ravel(),
-        ComparedPart.of(pixels, grey, own),
+        ComparedPart.of(pixels, grey, own, table),
     )
 
 
@@ -182,11 +192,16 @@ def _earlier_steps(grey: npt.NDArray[np.uint8], own: npt.NDArray[np.float64]) ->
 
 
 def _has_colour(pixels: Pixels) -> bool:
-    red, green, blue = cv2.split(pixels)
-    return any(cv2.mean(cv2.absdiff(green, other))[0] > _GREY for other in (red, blue))
+    """Return whether an image has colours that do not follow from its brightness, as those of a tint do."""
+    small = cv2.resize(pixels, (_COLOURS, _COLOURS), interpolation=cv2.INTER_AREA).reshape(-1, 3).astype(np.float64)
+    green = small[:, 1] / 255
+    powers = np.stack([np.ones_like(green), green, green**2, green**3], axis=1)
+    apart = small[:, [0, 2]] - small[:, 1:2]
+    tint = powers @ np.linalg.lstsq(powers, apart, rcond=None)[0]
+    return bool((np.abs(apart - tint).mean(axis=0) > _TINTED).any())
 
 
-def stand(copies: Sequence[Fidelity], beside: Sequence[bool] = ()) -> list[Standing]:
+def stand(copies: Sequence[Fidelity], beside: Sequence[bool] = (), crops: Sequence[bool] = ()) -> list[Standing]:
     """Return how the copies of one image stand among each other.
 
     An image has the detail of a smaller size if it could have been enlarged from it. Whoever edits an image changes it
@@ -195,6 +210,8 @@ def stand(copies: Sequence[Fidelity], beside: Sequence[bool] = ()) -> list[Stand
     Args:
         copies: the measures of the copies.
         beside: whether each shows another copy beside other content, and so was made from it; by default none does.
+        crops: whether each seems to show a part of another copy only, which may as well have been made from it; by
+            default none does.
     """
     sizes: dict[tuple[int, int], list[int]] = {}
     for number, each in enumerate(copies):
@@ -226,10 +243,13 @@ def stand(copies: Sequence[Fidelity], beside: Sequence[bool] = ()) -> list[Stand
                 strict=True,
             )
         }
-    return _derived([standings[number] for number in range(len(copies))], copies, beside or [False] * len(copies))
+    nowhere = [False] * len(copies)
+    return _derived([standings[number] for number in range(len(copies))], copies, beside or nowhere, crops or nowhere)
 
 
-def _derived(standings: Sequence[Standing], copies: Sequence[Fidelity], beside: Sequence[bool]) -> list[Standing]:
+def _derived(
+    standings: Sequence[Standing], copies: Sequence[Fidelity], beside: Sequence[bool], crops: Sequence[bool]
+) -> list[Standing]:
     """Return the standings with what the comparison of each two images shows, unless there are many."""
     first: dict[int, int] = {}  # equal files have one measure
     number = [first.setdefault(id(each), len(first)) for each in copies]
@@ -247,7 +267,11 @@ def _derived(standings: Sequence[Standing], copies: Sequence[Fidelity], beside: 
     shown &= ~shown.T
     same = np.array([[_is_same(one, other) for other in distinct] for one in distinct], dtype=np.bool_)
     unsettled = ~shown.T & ~same
-    has_source = (unsettled & possible).any(axis=1)
+    is_crop = np.array([crops[number.index(each)] for each in range(len(first))], dtype=np.bool_)
+    # Detail counts for nothing where one image shows more than the other one: it may have been added.
+    shape = np.array([np.log(max(each.width, each.height) / min(each.width, each.height)) for each in distinct])
+    is_other_part = is_crop | is_crop[:, None] | (np.abs(shape - shape[:, None]) > _SAME_SHAPE)
+    has_source = (unsettled & (possible | is_other_part)).any(axis=1)
     doubt = np.where(has_source, Doubt.SOURCE, np.where(unsettled.any(axis=1), Doubt.UNRELATED, Doubt.NONE))
     return [
         replace(standing, is_derived=bool(shown[each].any()), doubt=Doubt(int(doubt[each])))

@@ -1,7 +1,7 @@
 """Duplicate groups: near-duplicates and equal files."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
@@ -17,9 +17,11 @@ from framedex.browse.equal_files import exact_key, read_files
 from framedex.browse.explore import file_name
 from framedex.browse.frame_groups import groups_within_videos
 from framedex.browse.issues import check_limit
+from framedex.browse.member_facts import facts_of
 from framedex.browse.preferences import (
     BY_PEOPLE,
     DENSEST,
+    OF_NEAR,
     OLDEST,
     PREFERENCES,
     Columns,
@@ -27,6 +29,7 @@ from framedex.browse.preferences import (
     is_sure,
     measured,
     reason,
+    with_best_copies,
 )
 from framedex.core.arrays import RowIds
 from framedex.core.ids import Kind, content_group_id, group_id
@@ -35,10 +38,10 @@ from framedex.records import DUPLICATE_LEVELS, DuplicateGroup
 from framedex.storage.condition import Condition
 from framedex.storage.copy_pairs import CROPPED, reasons_of
 from framedex.storage.media import Media
-from framedex.storage.media_rows import DUPLICATES, STANDING
+from framedex.storage.media_rows import DUPLICATES, NEAR, NEAR_SIMILARITY, STANDING
 from framedex.storage.objects import is_empty_object_view
 from framedex.storage.table_names import IN_BASKET, KEEPER
-from framedex.vql import duplicate_level
+from framedex.vql import duplicate_level, group_column
 
 
 def duplicates(
@@ -67,15 +70,14 @@ def duplicates(
     check_limit(limit)
     check_similarity("similarity", similarity)
     level = duplicate_level(similarity)
-    column = f"duplicate_{level}"
-    if of is not None and not is_empty_object_view(media):
-        number = media.find(of, [column])[column]
-        condition = condition.with_equal(column, number) if number is not None else Condition("FALSE")
+    column = group_column(similarity)
+    if of is not None:
+        condition = _with_group_of(media, condition, column, of)
     if within_videos and media.has_videos and media.parents is None:
         groups = groups_within_videos(media, condition, level, limit)
     else:
         groups = _grouped(media, condition, (column, (column,)), limit)
-    members = _Members.of(media, groups, (*_MEASURES, *_NEAR))
+    members = _Members.of(media, groups, (*_MEASURES, *_LEVELS))
     alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
     if "similarity" in groups.column_names:
         alike = pc.list_flatten(groups["similarity"]).to_numpy()
@@ -87,6 +89,48 @@ def duplicates(
         confidence=np.clip(np.minimum.reduceat(alike, starts), 0, 1),
         done=reasons_of(media.table, media.generation.tables, members.media_ids) if media.parents is None else {},
     )
+
+
+def near_images(
+    media: Media, condition: Condition, *, limit: int | None = None, of: str | None = None
+) -> list[DuplicateGroup]:
+    """Return the groups of images that are alike and not all copies of each other, largest first.
+
+    A group has the copies of its images, too. Objects, and rows of a table of vectors, are in none. The arguments are
+    those of :func:`duplicates`.
+    """
+    check_limit(limit)
+    copies = DUPLICATES[0]
+    if NEAR not in media.table.schema.names:
+        return []
+    if of is not None:
+        condition = _with_group_of(media, condition, NEAR, of)
+    is_near = f"bool_or({copies} IS NULL) OR count(DISTINCT {copies}) > 1"
+    groups = _grouped(media, condition, (NEAR, (NEAR, copies)), limit, having=is_near)
+    members = _Members.of(media, groups, (*_MEASURES, *_LEVELS, copies))
+    owner = np.repeat(np.arange(len(groups)), np.diff(members.edges))
+    members = replace(members, columns=with_best_copies(members.columns, owner, _preferences(media), members.files))
+    alike, starts = members.columns["duplicate_similarity"], members.edges[:-1]
+    return members.groups(
+        (*BY_PEOPLE, *OF_NEAR),
+        ids=[_near_id(media, number) for number in groups["key"].to_pylist()],
+        threshold=NEAR_SIMILARITY,
+        similarity=np.minimum(np.maximum.reduceat(alike, starts), 1),
+        confidence=np.clip(np.minimum.reduceat(alike, starts), 0, 1),
+        done=reasons_of(media.table, media.generation.tables, members.media_ids),
+    )
+
+
+def _near_id(media: Media, number: int) -> str:
+    return group_id(media.dataset_id, Kind.DUPLICATE_GROUP, duplicate_level(NEAR), number)
+
+
+def _with_group_of(media: Media, condition: Condition, column: str, media_id: str) -> Condition:
+    """Return the condition for the members of the group that contains a media item, too."""
+    if is_empty_object_view(media):
+        return condition
+    number = media.find(media_id, [column])[column]
+    return condition.with_equal(column, number) if number is not None else Condition("FALSE")
 
 
 class Kept(NamedTuple):
@@ -200,12 +244,17 @@ def exact_duplicates(media: Media, condition: Condition, *, limit: int | None = 
     )
 
 
-def _grouped(media: Media, condition: Condition, key: tuple[str, tuple[str, ...]], limit: int | None) -> pa.Table:
-    """Return the values of an expression that occur in several rows, as ``key``, with their row ids in row order."""
+def _grouped(
+    media: Media, condition: Condition, key: tuple[str, tuple[str, ...]], limit: int | None, *, having: str = "TRUE"
+) -> pa.Table:
+    """Return the values of an expression that occur in several rows, as ``key``, with their row ids in row order.
+
+    *having* is a further condition of these rows together.
+    """
     bound = "" if limit is None else f" LIMIT {limit}"
     text = (
         f"SELECT {key[0]} AS key, list(_rowid ORDER BY _rowid) AS row_ids FROM chosen WHERE {key[0]} IS NOT NULL "
-        f"GROUP BY key HAVING count(*) > 1 ORDER BY count(*) DESC, min(_rowid){bound}"
+        f"GROUP BY key HAVING count(*) > 1 AND ({having}) ORDER BY count(*) DESC, min(_rowid){bound}"
     )
     return media.query(text, condition, list(key[1]))
 
@@ -217,7 +266,8 @@ _MEASURES = (
 )  # fmt: skip
 _FEW = 1000  # rows in a table for each row that is read by itself
 _SAME_SHAPE = 0.03  # difference of two ratios of sides
-_NEAR = (DUPLICATES[1], DUPLICATES[-1])  # groups without copies that keypoints show, and groups of equal pixels
+_LEVELS = (DUPLICATES[1], DUPLICATES[-1])  # groups without copies that keypoints show, and groups of equal pixels
+_NO_COPY = "alike, no copy"
 
 
 @dataclass(frozen=True)
@@ -277,7 +327,7 @@ class _Members:
         """
         decision = self.best(preferences)
         sure = is_sure(decision, preferences, self.columns).tolist()
-        partners = self._partners(done)
+        partners, has_facts = self._partners(done), STANDING[0] in self.columns
         parts = zip(
             ids,
             pairwise(self.edges.tolist()),
@@ -299,6 +349,7 @@ class _Members:
                 is_sure=sure[number],
                 confidence=lowest,
                 reasons=[self._reason(member, best, done, partners) for member in range(start, end)],
+                facts=[facts_of(self.columns, member) for member in range(start, end)] if has_facts else [],
             )
             for number, (identifier, (start, end), best, highest, lowest) in enumerate(parts)
         ]
@@ -319,10 +370,12 @@ class _Members:
         """Return how a member is a copy of the one that is kept."""
         if member == kept:
             return "kept"
+        if DUPLICATES[0] in self.columns and not self._are_together(member, kept, DUPLICATES[0]):
+            return _NO_COPY
         others = [kept]
-        if not self._is_near(member, kept):
+        if not self._are_together(member, kept):
             # Two sets of near-duplicates are compared a few times only, so the pair may be with another one of the set.
-            others += [each for each in partners.get(member, ()) if self._is_near(each, kept)]
+            others += [each for each in partners.get(member, ()) if self._are_together(each, kept)]
         for other in others:
             ends = self.media_ids[member], self.media_ids[other]
             if (reason := done.get(ends)) is not None:
@@ -332,9 +385,9 @@ class _Members:
         if "width" not in self.columns:
             return "same file"
         size, kept_size = (np.array([self.columns[name][at] for name in ("width", "height")]) for at in (member, kept))
-        return difference(size, kept_size, is_equal=self._is_near(member, kept, DUPLICATES[-1]))
+        return difference(size, kept_size, is_equal=self._are_together(member, kept, DUPLICATES[-1]))
 
-    def _is_near(self, member: int, other: int, level: str = DUPLICATES[1]) -> bool:
+    def _are_together(self, member: int, other: int, level: str = DUPLICATES[1]) -> bool:
         """Return whether two members are in one group of a level."""
         numbers = self.columns.get(level)
         return numbers is not None and bool(numbers[member] >= 0 and numbers[member] == numbers[other])

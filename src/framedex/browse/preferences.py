@@ -10,7 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framedex.analysis.fidelity import Doubt
-from framedex.analysis.keeping import BestMembers, Criterion, LastCriterion, Values
+from framedex.analysis.keeping import (
+    BestMembers,
+    Criterion,
+    LastCriterion,
+    MemberFiles,
+    Positions,
+    Values,
+    best_members,
+)
+from framedex.storage.media_rows import DUPLICATES
 from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 
 Columns = dict[str, Values]
@@ -163,7 +172,7 @@ _OF_COMPARISON = (
     ),
     Preference(
         "is not cropped", "", 0.0, 0.0, lambda columns: -columns["keep_cropped"],
-        _flag("the others are parts of another copy"), KeepEvidence.FACT,
+        _flag("the others are parts of another copy"), KeepEvidence.OF_MANY,
     ),
     Preference(
         "has colours", "", 0.0, 0.0, lambda columns: np.sign(columns["keep_colour"]), _flag("the others are grey"),
@@ -221,19 +230,66 @@ INTACT = Preference(
     _flag("the data of the others is damaged"),
     KeepEvidence.FACT,
 )
+_SHARPEST = Preference(
+    "is the sharpest", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness
+)
 PREFERENCES = (
     INTACT,
     *_OF_COMPARISON,
     LARGEST,
     # Between a photo and one copy that was turned nothing but their steps tells which was made from which.
     _least_compressed(0.2),
-    Preference("is the sharpest", "against at most {}", 0.0, 0.02, lambda columns: columns["acutance"], _sharpness),
+    _SHARPEST,
     DENSEST,
     OLDEST,
 )
 """Criteria in order of priority, each applied to the best members by the previous one. If several members remain,
 :data:`LAST_WINS` decides.
 """
+_BEST_COPY, _SURE_COPY = "best_copy", "sure_copy"
+OF_NEAR = (
+    INTACT,
+    Preference(
+        "is the best of its copies", "", 0.0, 0.0, lambda columns: columns[_BEST_COPY],
+        _flag("the others have better copies"),
+    ),
+    LARGEST,
+    _SHARPEST,
+    DENSEST,
+    OLDEST,
+)  # fmt: skip
+"""The same for near images, which have no original, with measures of :func:`with_best_copies`."""
+
+
+def with_best_copies(
+    columns: Columns,
+    owner: Positions,
+    preferences: Sequence[Preference],
+    files: Callable[[Positions], MemberFiles],
+) -> Columns:
+    """Return the measures of members of groups of near images, with what they are among their own copies.
+
+    Args:
+        columns: the measures of N members; among them the groups of copies.
+        owner: int64, shape (N,): the group of near images of each member.
+        preferences: criteria for the best of copies.
+        files: returns the files of the members at some positions.
+    """
+    copies, places = columns[DUPLICATES[0]], np.arange(len(owner))
+    code = np.where(np.isnan(copies), -1 - places, copies)
+    order = np.lexsort((places, code, owner))
+    starts = np.flatnonzero((np.diff(owner[order], prepend=-1) != 0) | (np.diff(code[order], prepend=np.nan) != 0))
+    sorted_columns = {name: values[order] for name, values in columns.items()}
+    decision = best_members(
+        np.diff(starts, append=len(order)),
+        [each.criterion(sorted_columns) for each in preferences],
+        order,
+        lambda members: files(order[members]),
+    )
+    best = order[decision.best]
+    is_best, sure = np.zeros((2, len(owner)))
+    is_best[best], sure[best] = 1, is_sure(decision, preferences, sorted_columns)
+    return {**columns, _BEST_COPY: is_best, _SURE_COPY: sure}
 
 
 def reason(
@@ -277,7 +333,8 @@ NOT_SURE = "Not sure which is the original"
 def is_sure(decision: BestMembers, preferences: Sequence[Preference], columns: Columns) -> npt.NDArray[np.bool_]:
     """Return whether the best member of each group is shown to be the original: bool, shape (G,).
 
-    Members that were not compared at full size have no original, so any decision is as good.
+    Members that were not compared at full size have no original, so any decision is as good. Near images have none
+    either, but the one that stays must be the original of its copies.
 
     Args:
         decision: the best members and the decisions of the criteria.
@@ -287,6 +344,8 @@ def is_sure(decision: BestMembers, preferences: Sequence[Preference], columns: C
     evidence = np.array([*(each.evidence for each in preferences), KeepEvidence.WEAK])
     decides = np.concatenate([decision.left == 1, np.ones((len(decision.best), 1), np.bool_)], axis=1).argmax(axis=1)
     evidence = np.where(decision.last == LastCriterion.NAME, KeepEvidence.FACT, evidence[decides])
+    if _SURE_COPY in columns:  # near images
+        return np.asarray((columns[_SURE_COPY][decision.best] > 0) | (evidence == KeepEvidence.FACT))
     if "keep_doubt" not in columns:  # equal files
         return np.ones(len(decision.best), np.bool_)
     doubt = columns["keep_doubt"][decision.best]

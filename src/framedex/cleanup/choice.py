@@ -14,24 +14,35 @@ import pyarrow.compute as pc
 from framedex.analysis.keeping import LastCriterion, MemberFiles, best_members
 from framedex.browse.duplicates import check_similarity
 from framedex.browse.equal_files import exact_key, read_files
-from framedex.browse.preferences import LARGEST, LAST_WINS, OLDEST, PREFERENCES, Preference, is_sure, measured
+from framedex.browse.preferences import (
+    LARGEST,
+    LAST_WINS,
+    OF_NEAR,
+    OLDEST,
+    PREFERENCES,
+    Preference,
+    is_sure,
+    measured,
+    with_best_copies,
+)
 from framedex.core.arrays import Mask, RowIds
 from framedex.core.checks import check_flag, check_fraction
 from framedex.core.counts import counted
 from framedex.errors import Conflict, InvalidInput
-from framedex.issue_types import CORRUPTED, DUPLICATES, FAULTS, find_issue_type
+from framedex.issue_types import CORRUPTED, FAULTS, find_issue_type
+from framedex.issue_types import DUPLICATES as DUPLICATE_ISSUE
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
-from framedex.storage.media_rows import STANDING
+from framedex.storage.media_rows import DUPLICATES, NEAR, STANDING
 from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import ROW_ID
-from framedex.vql import duplicate_level
+from framedex.vql import group_column
 
 EXACT = "exact"
 """The value that selects files of equal content instead of a similarity."""
 _MEASURES = (
     "width", "height", "acutance", "size_bytes", "modified_at", "duplicate_similarity", "damage", *STANDING,
-    IN_BASKET, KEEPER,
+    IN_BASKET, KEEPER, DUPLICATES[0],
 )  # fmt: skip
 _NONE = -1
 _UNDECIDED = frozenset(each.name for each in FAULTS.values()) - {CORRUPTED.name}
@@ -55,7 +66,8 @@ class CleanupRequest:
     """The request for a clean-up plan.
 
     Attributes:
-        duplicates: the minimum similarity of duplicates, 0.96 to 1; ``exact`` for equal files; or None.
+        duplicates: the minimum similarity of duplicates, 0.96 to 1; ``exact`` for equal files; ``near`` for all that
+            are alike, copies or not; or None.
         issues: the minimum confidence by issue type.
         keep: the rule for the member of a duplicate group to keep.
         basket: whether the media in the basket are removed, too.
@@ -82,13 +94,13 @@ class CleanupRequest:
         min_confidences = _min_confidences(issues)
         if duplicates is None and not min_confidences and not basket:
             raise InvalidInput(
-                "name what to remove: duplicates (a similarity, or 'exact'), issues (their names), the basket (True), "
-                "or several of these"
+                "name what to remove: duplicates (a similarity, 'exact' or 'near'), issues (their names), the basket "
+                "(True), or several of these"
             )
         if not isinstance(keep, str) or keep not in list(KeepRule):
             raise InvalidInput(f"keep must be one of {', '.join(KeepRule)}, not {keep!r}")
-        if duplicates is not None and not (isinstance(duplicates, str) and duplicates == EXACT):
-            check_similarity("duplicates (if not 'exact')", duplicates)
+        if duplicates is not None and not (isinstance(duplicates, str) and duplicates in (EXACT, NEAR)):
+            check_similarity("duplicates (if not 'exact' or 'near')", duplicates)
         return cls(duplicates, min_confidences, KeepRule(keep), basket, unsure)
 
     @property
@@ -97,7 +109,7 @@ class CleanupRequest:
         match self.keep:
             case KeepRule.BEST:
                 # Equal files differ only in their age and their names.
-                return (OLDEST,) if self.duplicates == EXACT else PREFERENCES
+                return (OLDEST,) if self.duplicates == EXACT else OF_NEAR if self.duplicates == NEAR else PREFERENCES
             case KeepRule.LARGEST:
                 return (LARGEST,)
             case KeepRule.OLDEST:
@@ -114,7 +126,7 @@ def _min_confidences(issues: Any) -> dict[str, float]:
         find_issue_type(name)
     minima = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, 0.0)
     for name, minimum in minima.items():
-        if name == DUPLICATES.name:
+        if name == DUPLICATE_ISSUE.name:
             raise InvalidInput(
                 "the issue 'duplicates' includes all members of each group, so that none of them would stay; "
                 "use duplicates=0.96, or another similarity, instead"
@@ -203,7 +215,9 @@ def _group_key(media: Media, request: CleanupRequest) -> tuple[str | None, tuple
         return None, ()
     if request.duplicates == EXACT:
         return exact_key(media)
-    column = f"duplicate_{duplicate_level(float(request.duplicates))}"
+    column = group_column(NEAR if request.duplicates == NEAR else float(request.duplicates))
+    if column not in media.table.schema.names:  # of an older version, which knew no others that are alike
+        column = DUPLICATES[0]
     return column, (column,)
 
 
@@ -338,19 +352,21 @@ def _best(
         best, decided = candidates[np.cumsum(sizes) - sizes], np.where(sizes > 1, last, 0)
         return best, *_reason_texts(preferences, decided * 2), np.ones(len(sizes), dtype=bool)
     columns = {name: values[candidates] for name, values in rows.columns.items()}
-    result = best_members(
-        sizes,
-        [each.criterion(columns) for each in preferences],
-        np.arange(len(candidates)),
-        lambda members: rows.files(rows.row_ids[candidates[members]]),
-    )
+
+    def files(members: Numbers) -> MemberFiles:
+        return rows.files(rows.row_ids[candidates[members]])
+
+    if preferences == OF_NEAR:
+        columns = with_best_copies(columns, np.repeat(np.arange(len(sizes)), sizes), PREFERENCES, files)
+    result = best_members(sizes, [each.criterion(columns) for each in preferences], np.arange(len(candidates)), files)
     before = np.concatenate([sizes[:, None], result.left[:, :-1], result.compared[:, None]], axis=1)
     decides = np.concatenate([(result.left == 1) & (before[:, :-1] > 1), result.left[:, -1:] > 1], axis=1)
     decided = np.where(decides.any(axis=1), decides.argmax(axis=1) + 1, 0)
     compared = np.take_along_axis(before, np.maximum(decided - 1, 0)[:, None], axis=1)[:, 0]
     decided += np.where(decided == last, result.last, 0)
     # A rule that a person named needs no evidence.
-    sure = is_sure(result, preferences, columns) if preferences == PREFERENCES else np.ones(len(sizes), dtype=bool)
+    is_rule = preferences not in (PREFERENCES, OF_NEAR)
+    sure = np.ones(len(sizes), dtype=bool) if is_rule else is_sure(result, preferences, columns)
     return candidates[result.best], *_reason_texts(preferences, decided * 2 + (compared < sizes)), sure
 
 

@@ -10,7 +10,7 @@ from framedex.core.counts import counted
 from framedex.render import html
 
 _MEMBERS = 8
-_DUPLICATES = "duplicates"
+_DUPLICATES, _NEAR = "duplicates", "near"
 Jpegs = Callable[[Sequence[str]], list[bytes | None]]
 
 
@@ -37,7 +37,7 @@ def plan_parts(
     yield from _groups(rows, jpegs, groups, progress or (lambda _stage, _share: None))
     removed = rows.filter(pc.equal(rows["action"], "remove"))
     for issue in counts:
-        if issue != _DUPLICATES:
+        if issue not in (_DUPLICATES, _NEAR):
             yield from _issue(removed.filter(pc.equal(removed["issue_type"], issue)), issue, jpegs, media)
 
 

@@ -31,13 +31,14 @@ from framedex.render.sizes import bytes_text
 from framedex.settings import user_path
 from framedex.storage import datasets, snapshot_rows
 from framedex.storage.media import Media
+from framedex.storage.media_rows import NEAR
 from framedex.tasks import Task
 from framedex.vql import BASKET, parse
 
 _SIDE = 160
 _SHOWN = (6, 8)  # groups, and media of each issue
 _ON_PAGE = (60, 24)
-_REASONS = {BASKET: "in the basket"}
+_REASONS = {BASKET: "in the basket", NEAR: "near images"}
 
 
 def plan_cleanup(
@@ -97,11 +98,11 @@ class CleanupPlan:
 
         The rows are in the order of ingestion. The columns are ``media_id``, ``file_name`` and ``path`` (as in
         :meth:`framedex.View.issues`); ``action``: ``remove`` or ``keep``; ``reason`` in words; ``issue_type``: the
-        issue with the highest confidence, ``basket``, ``duplicates``, or null for kept media; ``group_id`` of the
-        duplicate group; ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the issue,
-        or a similarity: for removed media the similarity to the nearest image, for kept media the minimum of these
-        similarities in the group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes of
-        classes, that the image to keep lacks;
+        issue with the highest confidence, ``basket``, ``duplicates``, ``near``, or null for kept media; ``group_id`` of
+        the duplicate group; ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the
+        issue, or a similarity: for removed media the similarity to the nearest image, for kept media the minimum of
+        these similarities in the group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes
+        of classes, that the image to keep lacks;
         ``protected``: why a media item stays that the plan might remove: ``chosen`` by a person; ``best`` of a group
         that would lose all members; ``last``, as clean-ups removed its copies; else null.
 

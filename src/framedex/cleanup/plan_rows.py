@@ -15,6 +15,7 @@ from framedex.core.path_columns import FILE
 from framedex.errors import InvalidInput
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
+from framedex.storage.media_rows import DUPLICATES, NEAR
 from framedex.storage.objects import objects_of
 from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import ROW_ID
@@ -163,6 +164,8 @@ def _columns(
     highest = confidences.max(axis=1, initial=-1)
     first = confidences.argmax(axis=1) if candidates.issues else np.zeros(len(indices), dtype=np.int64)
     of_group = np.where(decided.kept[indices], decided.cohesion[indices], similarity)
+    copies = candidates.columns[DUPLICATES[0]]
+    is_alike = request.duplicates == NEAR
     columns = {
         ROW_ID: pa.array(candidates.row_ids[indices]),
         "goes": pa.array(decided.removed[indices]),
@@ -173,6 +176,8 @@ def _columns(
         "similarity": pa.array(similarity),
         "unwanted": pa.array(decided.unwanted[indices]),
         "exact": pa.array(exact),
+        "alike": pa.array(np.full(len(indices), is_alike)),
+        "is_near": pa.array(is_alike & (copies[indices] != copies[kept])),  # unknown groups differ
         "basket": pa.array(is_wanted_away),
         "named": pa.array(decided.named[indices]),
         "chosen": pa.array(candidates.columns[KEEPER][indices] == KeeperMark.CHOSEN),
@@ -190,7 +195,8 @@ def _group_ids(media: Media, request: CleanupRequest, candidates: CandidateRows,
         return pa.nulls(len(indices), pa.string())
     distinct, inverse = np.unique(key, return_inverse=True)
     if candidates.keys is None:
-        prefix = group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, duplicate_level(float(request.duplicates)))
+        level = duplicate_level(NEAR if request.duplicates == NEAR else float(request.duplicates))
+        prefix = group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, level)
         ids = [f"{prefix}{number:08x}" if number >= 0 else None for number in distinct.tolist()]
     else:
         digests = candidates.keys.take(pa.array(distinct, mask=distinct < 0)).to_pylist()
@@ -229,18 +235,21 @@ SELECT planned.media_id, planned.file_name, planned.path,
     CASE
         WHEN planned.goes AND planned.named THEN {names} || coalesce('; its group keeps ' || stays.path, '')
         WHEN planned.goes AND planned.exact THEN 'same content as ' || stays.path
+        WHEN planned.goes AND planned.is_near THEN 'alike, no copy; its group keeps ' || stays.path
         WHEN planned.goes THEN printf('near-duplicate (%.4f); its group keeps ', planned.similarity) || stays.path
         WHEN planned.chosen THEN concat_ws('; ', nullif({names}, ''), 'kept: a person chose it')
         WHEN planned.why IS NULL THEN {names} || '; kept as the last one: clean-ups removed its copies'
         ELSE concat_ws('; ', nullif({names}, ''), 'kept of ' || printf('%d ', planned.members)
-            || CASE WHEN planned.exact THEN 'files with equal content' ELSE 'near-duplicates' END
+            || CASE WHEN planned.exact THEN 'files with equal content' WHEN planned.alike THEN 'images that are alike'
+               ELSE 'near-duplicates' END
             || CASE WHEN planned.sound = 0 THEN ', none without an issue'
                WHEN planned.sound < planned.members THEN printf(', %d without an issue', planned.sound) ELSE '' END
             || CASE WHEN planned.unwanted > 0 THEN printf(', %d in the basket', planned.unwanted) ELSE '' END
             || CASE WHEN planned.why = '' THEN '' ELSE ': ' || planned.why END)
     END AS reason,
     CASE WHEN planned.goes
-        THEN coalesce(planned.issue_type, CASE WHEN planned.basket THEN 'basket' ELSE 'duplicates' END)
+        THEN coalesce(planned.issue_type,
+            CASE WHEN planned.basket THEN 'basket' WHEN planned.is_near THEN 'near' ELSE 'duplicates' END)
     END AS issue_type,
     planned.group_id,
     stays.media_id AS kept_media_id,

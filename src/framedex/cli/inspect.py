@@ -80,6 +80,7 @@ def duplicates(
     name: NameArgument,
     threshold: Annotated[float, typer.Option(help="Minimum similarity, 0.96 to 1.0; for videos 0 to 1.")] = 0.96,
     exact: Annotated[bool, typer.Option("--exact", help="Show files with identical content instead.")] = False,
+    near: Annotated[bool, typer.Option("--near", help="Show images that are alike, but no copies, instead.")] = False,
     entity_type: EntityOption = "IMAGES",
     within_videos: Annotated[
         bool, typer.Option("--within-videos", help="Also group frames of one video with each other.")
@@ -92,13 +93,15 @@ def duplicates(
     """Show groups of near-duplicates, largest first, with the best image to keep; or the copies of one image."""
     with open_workspace(workspace) as ws:
         if of is not None:
-            if exact or within_videos or entity_type != "IMAGES":
-                raise InvalidInput("--of shows near-duplicates of an image; give no --exact, --within-videos and type")
+            if exact or near or within_videos or entity_type != "IMAGES":
+                raise InvalidInput(
+                    "--of shows near-duplicates of an image; give no --exact, --near, --within-videos and type"
+                )
             _print_copies(ws.dataset(name), of, threshold, limit, as_json=as_json)
             return
         most = limit or (None if as_json else 100)
         groups = ws.dataset(name).duplicates(
-            threshold, exact=exact, limit=most, entity_type=entity_type, within_videos=within_videos
+            threshold, exact=exact, near=near, limit=most, entity_type=entity_type, within_videos=within_videos
         )
         if as_json:
             print_json(groups)

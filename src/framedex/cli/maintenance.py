@@ -34,7 +34,9 @@ def cleanup(
     repeated: Annotated[
         str | None,
         typer.Option(
-            "--duplicates", help="Minimum similarity of near-duplicates, 0.96 to 1.0, or 'exact' for identical files."
+            "--duplicates",
+            help="Minimum similarity of near-duplicates, 0.96 to 1.0; 'exact' for identical files; or 'near' for all "
+            "images that are alike, copies or not.",
         ),
     ] = None,
     issue: Annotated[
@@ -67,7 +69,9 @@ def cleanup(
         raise InvalidInput("--delete-files needs --apply; without it nothing is removed")
     with open_workspace(workspace) as ws:
         plan = ws.dataset(name).plan_cleanup(
-            duplicates=repeated if repeated in (None, "exact") else number("--duplicates (if not 'exact')", repeated),
+            duplicates=repeated
+            if repeated in (None, "exact", "near")
+            else number("--duplicates (if not 'exact' or 'near')", repeated),
             issues=dict(map(_issue_limit, issue or [])),
             keep=keep,
             basket=basket,

@@ -376,12 +376,13 @@ class ClientReading(ClientTraining):
         similarity: float = 0.96,
         *,
         exact: bool = False,
+        near: bool = False,
         limit: int | None = None,
         entity_type: str | None = None,
         within_videos: bool = False,
         of: str | None = None,
     ) -> "DuplicateGroups[ClientView]":
-        """Return groups of near-duplicates or of equal files; see :meth:`framedex.View.duplicates`.
+        """Return groups of near-duplicates, equal files or near images; see :meth:`framedex.View.duplicates`.
 
         Groups of videos are those of the whole dataset.
         """
@@ -389,8 +390,8 @@ class ClientReading(ClientTraining):
         if kind is EntityType.VIDEOS and self._selection != ViewParts():
             raise InvalidInput("groups of videos are those of the whole dataset: ask the dataset for them")
         query = {
-            "similarity": similarity, "exact": exact, "within_videos": within_videos, "entity_type": str(kind),
-            "of": of, "rid": None if kind is EntityType.VIDEOS else self.rid,
+            "similarity": similarity, "exact": exact, "near": near, "within_videos": within_videos,
+            "entity_type": str(kind), "of": of, "rid": None if kind is EntityType.VIDEOS else self.rid,
         }  # fmt: skip
         groups: list[DuplicateGroup] = []
         has_more = limit is None or limit > 0

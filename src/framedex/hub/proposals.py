@@ -50,16 +50,19 @@ def groups_by_state(
         limit *= _GROWTH
 
 
-def proposed_copies(dataset: Dataset, similarity: float, confidence: float = 0.0) -> ProposedCopies:
+def proposed_copies(
+    dataset: Dataset, similarity: float, confidence: float = 0.0, *, unsure: bool = False
+) -> ProposedCopies:
     """Return what accepting the proposals of all open groups would put into the basket.
 
     Of each group the member to keep stays, and what people chose to keep. Groups of which it is not sure which member
-    is the original are left to people.
+    is the original are left to people, unless they are wanted, too.
 
     Args:
         dataset: the dataset.
         similarity: as for :meth:`framedex.View.duplicates`.
         confidence: minimum confidence of a group, 0 to 1.
+        unsure: whether groups of which the original is not sure count, too.
 
     Raises:
         InvalidInput: the similarity or the confidence is out of its range.
@@ -72,7 +75,7 @@ def proposed_copies(dataset: Dataset, similarity: float, confidence: float = 0.0
         if group.confidence >= confidence and is_open(group, basket):
             stays = chosen | {group.keep}
             going = [each for each in group.media_ids if each not in stays and each not in basket]
-            if not group.is_sure:
+            if not (group.is_sure or unsure):
                 n_unsure += bool(going)
                 continue
             n_groups += bool(going)

@@ -38,17 +38,24 @@ class Traits:
     """The facts about the making of a file that its header has: that of a JPEG, or of another format.
 
     Attributes:
-        steps: the quantisation steps of brightness at low frequencies, by row and column: (0, 1), (1, 0), (2, 0),
-            (1, 1), (0, 2), (1, 2), (2, 1), (2, 2); empty if there is no table.
+        table: the 64 quantisation steps of brightness in zigzag order; empty if there is no table.
         colour_share: the number of its colour values as a share of those of brightness, in (0, 1].
         has_metadata: whether it has Exif or other data about the image.
         is_lossy: whether it is compressed with a loss in another way, whose steps are not known.
     """
 
-    steps: tuple[int, ...] = ()
+    table: tuple[int, ...] = ()
     colour_share: float = 1.0
     has_metadata: bool = False
     is_lossy: bool = False
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps at low frequencies; empty if there is no table.
+
+        By row and column: (0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (1, 2), (2, 1), (2, 2).
+        """
+        return tuple(self.table[place] for place in _ZIGZAG) if self.table else ()
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,7 @@ def read_header(data: bytes) -> Header | None:
             if at + 10 > len(data):
                 return None
             height, width, components = struct.unpack_from(">HHB", data, at + 5)
-            steps = tuple(table[place] for place in _ZIGZAG) if table else ()
-            traits = Traits(steps, _colour_share(data[at + 10 : end]), has_metadata)
+            traits = Traits(table, _colour_share(data[at + 10 : end]), has_metadata)
             precision = data[at + 4]
             return Header(
                 width, height, components, orientation, marker in _PROGRESSIVE, marker, precision, end, traits

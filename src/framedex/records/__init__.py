@@ -12,7 +12,7 @@ from framedex.records.datasets import (
     TextSearches,
     Weights,
 )
-from framedex.records.duplicates import DUPLICATE_LEVELS, Copy, DuplicateDecision, DuplicateGroup
+from framedex.records.duplicates import DUPLICATE_LEVELS, Copy, DuplicateDecision, DuplicateGroup, MemberFacts
 from framedex.records.edits import Field, FieldError, FieldResult, FieldType, FieldValue, LabelDecision, Tag
 from framedex.records.enrichment import (
     AppliedModels,
@@ -128,6 +128,7 @@ __all__ = [
     "LostSource",
     "MediaIssue",
     "MediaItem",
+    "MemberFacts",
     "MissingFile",
     "ModelStatus",
     "Notification",

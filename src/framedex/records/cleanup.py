@@ -11,11 +11,11 @@ class CleanupSummary(Record):
 
     ``removed`` media leave the dataset, and ``kept`` media stay in place of others of their groups. ``size_bytes`` is
     the size of the removed media's files. ``counts`` holds the removed media by reason: the name of an issue,
-    ``basket`` or ``duplicates``, and ``sizes`` the size of their files. Each media item is counted once. ``warnings``
-    counts the removed media with labels, or boxes of classes, that the image to keep of their group lacks.
-    ``protected`` counts media that stay although the plan might remove them, because a person chose them, or because
-    none of their copies would stay. ``unsure`` counts the duplicate groups that the plan leaves out, because it is not
-    sure which of their members is the original.
+    ``basket``, ``duplicates`` or ``near`` (alike what stays, but no copy of it), and ``sizes`` the size of their files.
+    Each media item is counted once. ``warnings`` counts the removed media with labels, or boxes of classes, that the
+    image to keep of their group lacks. ``protected`` counts media that stay although the plan might remove them,
+    because a person chose them, or because none of their copies would stay. ``unsure`` counts the duplicate groups that
+    the plan leaves out, because it is not sure which of their members is the original.
     """
 
     removed: int

@@ -9,6 +9,33 @@ from framedex.records.base import Record
 DUPLICATE_LEVELS = (0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0)
 
 
+class MemberFacts(Record):
+    """Facts of a member of a duplicate group that tell the original from its copies; None where they are not known.
+
+    ``width`` and ``height`` are in pixels. ``detail_pixels`` is the number of pixels that have detail: fewer than the
+    area if the image was enlarged, or has borders; ``added_pixels`` is the number of the others, among them borders and
+    other content beside the image. ``quality`` is that of the coarsest compression that the image went through, 1 to
+    100 on the scale of libjpeg; None also without one. ``recompressed`` says whether that was an earlier compression
+    than that of the file. ``clipped`` is the share of 8×8 blocks with black or white at which values were cut off.
+    ``cropped`` says whether it shows a part of another member only, ``colour`` whether it has colours, not a mere tint,
+    ``metadata`` whether the file has Exif or other data about the image. ``modified_at`` is the time of the last change
+    of the file.
+    """
+
+    width: int | None = None
+    height: int | None = None
+    detail_pixels: int | None = None
+    added_pixels: int | None = None
+    quality: int | None = None
+    recompressed: bool | None = None
+    clipped: float | None = None
+    cropped: bool | None = None
+    colour: bool | None = None
+    metadata: bool | None = None
+    size_bytes: int | None = None
+    modified_at: datetime | None = None
+
+
 class DuplicateGroup(Record):
     """Images that are near-duplicates of each other at one of the eight levels.
 
@@ -33,7 +60,8 @@ class DuplicateGroup(Record):
     ``confidence``, in [0, 1], is the lowest similarity of a member to the image most similar to it.
 
     ``reasons`` says of each member how it is a copy of the one to keep: same file, same pixels, resized, recompressed
-    or edited, cropped, framed, shown on a part of a larger image, mirrored, turned.
+    or edited, cropped, framed, shown on a part of a larger image, mirrored, turned; of near images also that it is
+    alike, but no copy. ``facts`` has the facts of each member; it is empty for equal files and videos.
     """
 
     group_id: str
@@ -47,6 +75,7 @@ class DuplicateGroup(Record):
     is_sure: bool = True
     confidence: float
     reasons: list[str] = Field(default_factory=list)
+    facts: list[MemberFacts] = Field(default_factory=list)
 
 
 class Copy(Record):

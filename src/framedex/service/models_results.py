@@ -187,10 +187,11 @@ class DuplicatePage(BaseModel):
 
 
 class CopiesRequest(BaseModel):
-    """Groups of duplicates: a similarity, and the minimum confidence of a group."""
+    """Groups of duplicates: a similarity, the minimum confidence of a group, and whether unsure ones count, too."""
 
     similarity: Annotated[float, Field(ge=0, le=1)] = 0.96
     confidence: Annotated[float, Field(ge=0, le=1)] = 0.0
+    unsure: bool = False
 
 
 class ProposedCopiesInfo(ResultsInfo):

@@ -178,14 +178,15 @@ def media_schema(dimension: int, *, of_videos: bool = True, of_copies: pa.Schema
 STANDING = (
     "keep_detail", "keep_surplus", "keep_altered", "keep_step", "keep_colour", "keep_metadata", "keep_derived",
     "keep_recompressed", "keep_distance", "keep_sources", "keep_sharpness",
-    "keep_closest", "keep_cropped", "keep_doubt",
+    "keep_closest", "keep_cropped", "keep_doubt", "keep_clipped",
 )  # fmt: skip
 """Columns of members of near-duplicate groups that decide which one is the original; null for other rows.
 
 They are the values of :class:`framedex.analysis.fidelity.Standing` and :class:`framedex.analysis.fidelity.Fidelity`,
 ``keep_colour`` the share of colour values, 0 for grey images, ``keep_sharpness`` the acutance, but at most that of the
 upper half of the copies, and ``keep_metadata``, ``keep_derived``, ``keep_recompressed`` and ``keep_cropped``, whether
-it is a part of another member, 1 or 0.
+it is a part of another member, 1 or 0. ``keep_clipped`` is the share of blocks in which values were cut off; tables of
+older versions lack it.
 """
 
 

@@ -8,7 +8,7 @@ from framedex.vql.compile import SearchResults, compile_filter
 from framedex.vql.elements import Filter, leading_searches, searches, to_json
 from framedex.vql.expression import Expression
 from framedex.vql.key_test import SearchTest
-from framedex.vql.keys.duplicates import duplicate_level
+from framedex.vql.keys.duplicates import duplicate_level, group_column
 from framedex.vql.keys.map_region import MapRegionTest
 from framedex.vql.keys.similarity import SimilarityTest
 from framedex.vql.keys.tags import BASKET, UNTAGGED
@@ -33,6 +33,7 @@ __all__ = [
     "TextTest",
     "compile_filter",
     "duplicate_level",
+    "group_column",
     "json_schema",
     "leading_searches",
     "parse",

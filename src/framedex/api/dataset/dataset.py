@@ -355,12 +355,13 @@ class Dataset(
         similarity: float = 0.96,
         *,
         exact: bool = False,
+        near: bool = False,
         limit: int | None = None,
         entity_type: str = "IMAGES",
         within_videos: bool = False,
         of: str | None = None,
     ) -> DuplicateGroups[View]:
-        """Return groups of near-duplicates or of equal files, largest first; see :meth:`View.duplicates`.
+        """Return groups of near-duplicates, equal files or near images, largest first; see :meth:`View.duplicates`.
 
         Examples:
             >>> groups = ds.duplicates()
@@ -368,7 +369,13 @@ class Dataset(
             [['cat-1-copy.jpg', 'cat-1.jpg'], ['garden-small.jpg', 'garden.jpg']]
         """
         return self._view().duplicates(
-            similarity, exact=exact, limit=limit, entity_type=entity_type, within_videos=within_videos, of=of
+            similarity,
+            exact=exact,
+            near=near,
+            limit=limit,
+            entity_type=entity_type,
+            within_videos=within_videos,
+            of=of,
         )
 
     def add_media(
@@ -703,7 +710,8 @@ class Dataset(
 
         Args:
             duplicates: the minimum similarity of near-duplicates, 0.96 to 1, rounded up to the next of the eight
-                levels; ``exact`` for files with equal content; None to ignore duplicates.
+                levels; ``exact`` for files with equal content; ``near`` for all images that are alike, near images
+                and copies, of which one of each group stays (``near`` of :meth:`duplicates`); None to ignore them.
             issues: names of issue types, each with the dataset's threshold; or minimum confidences, 0 to 1, by name.
             keep: the member of a group that stays: ``best``, as in :meth:`duplicates`; ``first`` in the order of
                 ingestion; the ``oldest`` file; the ``largest`` image. Of equal files of one age, the one with the

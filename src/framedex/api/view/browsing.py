@@ -9,7 +9,7 @@ from framedex.api.record_list import RecordList
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.api.view.training import Training
 from framedex.browse import issues as issue_search
-from framedex.browse.duplicates import duplicates, exact_duplicates
+from framedex.browse.duplicates import duplicates, exact_duplicates, near_images
 from framedex.browse.explore import check_arguments, check_entity_type, count_clusters, explore
 from framedex.browse.histograms import value_histogram
 from framedex.browse.label_counts import label_counts
@@ -220,12 +220,13 @@ class Browsing(Training):
         similarity: float = 0.96,
         *,
         exact: bool = False,
+        near: bool = False,
         limit: int | None = None,
         entity_type: str | None = None,
         within_videos: bool = False,
         of: str | None = None,
     ) -> DuplicateGroups[Self]:
-        """Return groups of near-duplicates or of equal files, largest first, each with the best member to keep.
+        """Return groups of near-duplicates, equal files or near images, largest first, each with the member to keep.
 
         Images are compared by a copy descriptor, whatever the encoder of the dataset, so a level means the same for
         each. At the lowest level, 0.96, groups also have the copies that keypoints show: cropped, framed, turned,
@@ -241,6 +242,10 @@ class Browsing(Training):
                 0.985, 0.99, 0.995, 0.999 and 1.0. For videos, any number from 0 to 1.
             exact: return groups of files with equal content, including broken files, or groups of equal bounding boxes
                 in such files. *similarity* is then ignored.
+            near: return groups of near images: images that are alike, but not all copies of each other, as a burst,
+                frames of several videos, or renders of one scene. *similarity* is then ignored. The copies of these
+                images are members, too. Which image stays is a matter of taste: intact, the best of its copies, the
+                largest, the sharpest.
             limit: the maximum number of groups.
             entity_type: ``IMAGES`` (images and video frames); ``VIDEOS``; or ``OBJECTS``: the view's filter applies to
                 objects. By default the view's entity type.
@@ -249,7 +254,7 @@ class Browsing(Training):
 
         Raises:
             InvalidInput: the similarity or the limit is out of range, the entity type does not exist, or *of* is used
-                with *exact*, *within_videos* or ``VIDEOS``.
+                with *exact*, *within_videos* or ``VIDEOS``, or *near* with any of these.
             NotFound: there is no media item *of*.
 
         Examples:
@@ -257,8 +262,11 @@ class Browsing(Training):
             [['cat-1-copy.jpg', 'cat-1.jpg']]
         """
         check_flag("within_videos", within_videos)
+        check_flag("near", near)
         entity_type = self.entity_type if entity_type is None else entity_type
         check_entity_type(entity_type)
+        if near and (exact or within_videos or entity_type == EntityType.VIDEOS):
+            raise InvalidInput("near returns groups of images; it excludes exact, within_videos and VIDEOS")
         if of is not None and (exact or within_videos or entity_type == EntityType.VIDEOS):
             raise InvalidInput("of is the id of an image or object; it excludes exact, within_videos and VIDEOS")
         view = self._of(entity_type)
@@ -268,6 +276,8 @@ class Browsing(Training):
             groups = similar_videos(media, condition, similarity=similarity, exact=exact, limit=limit)
         elif exact:
             groups = exact_duplicates(media, condition, limit=limit)
+        elif near:
+            groups = near_images(media, condition, limit=limit, of=of)
         else:
             groups = duplicates(
                 media, condition, similarity=similarity, limit=limit, within_videos=within_videos, of=of

@@ -247,7 +247,7 @@ class GroupMember:
     @classmethod
     def of(cls, pixels: Pixels, traits: Traits, acutance: float | None) -> "GroupMember":
         """Return the measures of an image: uint8, shape (H, W, 3), RGB, at full size."""
-        fidelity = measure_fidelity(pixels, traits.steps, is_lossy=traits.is_lossy)
+        fidelity = measure_fidelity(pixels, traits.steps, table=traits.table, is_lossy=traits.is_lossy)
         colour = traits.colour_share if fidelity.has_colour else 0.0
         return cls(fidelity, np.nan if acutance is None else acutance, colour, traits.has_metadata)
 
@@ -282,7 +282,7 @@ def compare_members(
         crops: whether each shows a part of another member only; by default none does.
     """
     shares, crops = shares or [1.0] * len(members), crops or [False] * len(members)
-    standings = stand([member.fidelity for member in members], [share < 1 for share in shares])
+    standings = stand([member.fidelity for member in members], [share < 1 for share in shares], crops)
     # Sharpening raises the acutance above that of the original, so it counts only as far as half of the copies have it.
     known = sorted(member.acutance for member in members if not np.isnan(member.acutance))
     usual = known[len(known) // 2] if known else np.nan
@@ -294,7 +294,7 @@ def compare_members(
                 standing.detail * share, standing.surplus + beside, standing.altered, member.fidelity.step,
                 member.colour_share, float(member.has_metadata), float(standing.is_derived),
                 float(member.fidelity.is_recompressed), standing.distance, float(standing.sources),
-                min(member.acutance, usual), standing.closest, float(is_crop), standing.doubt,
+                min(member.acutance, usual), standing.closest, float(is_crop), standing.doubt, member.fidelity.clipped,
             )
         )  # fmt: skip
     values = np.array(rows, np.float64).reshape(-1, len(STANDING)).astype(np.float32)

@@ -131,6 +131,7 @@ def groups_of_duplicates(
     actor: CurrentActor,
     similarity: Annotated[float, Query(ge=0, le=1)] = 0.96,
     exact: bool = False,
+    near: bool = False,
     entity_type: EntityType = EntityType.IMAGES,
     within_videos: bool = False,
     rid: _Rid = None,
@@ -139,14 +140,21 @@ def groups_of_duplicates(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> DuplicatePage:
-    """Return groups of duplicates, the largest first, each with the member to keep and the reason.
+    """Return groups of duplicates, the largest first, each with the member to keep, the reason, and facts of all.
 
-    With ``is_open`` only those of which at least two members are outside the basket, or only the others; with ``of``
-    only that of a media item.
+    With ``near`` the groups are those of images that are alike, and not all copies of each other. With ``is_open`` only
+    those of which at least two members are outside the basket, or only the others; with ``of`` only that of a media
+    item.
     """
     view = _view(service, actor, dataset, rid, EntityType.IMAGES if rid is None else entity_type)
     read = partial(
-        view.duplicates, similarity, exact=exact, entity_type=entity_type, within_videos=within_videos, of=of
+        view.duplicates,
+        similarity,
+        exact=exact,
+        near=near,
+        entity_type=entity_type,
+        within_videos=within_videos,
+        of=of,
     )
     groups = _groups(dataset, read, is_open, offset + limit + 1)
     return DuplicatePage(groups=list(groups[offset : offset + limit]), has_more=len(groups) > offset + limit)
@@ -158,7 +166,7 @@ def copies_of_open_groups(
     dataset_id: str, dataset: OpenedDataset, service: Service, actor: CurrentActor, body: CopiesRequest
 ) -> ProposedCopiesInfo:
     """Return results of what the proposals of all groups that are still open would remove; nothing is changed."""
-    found = proposed_copies(dataset, body.similarity, body.confidence)
+    found = proposed_copies(dataset, body.similarity, body.confidence, unsure=body.unsure)
     results = service.hub.results.of_media(actor, dataset, found.media_ids)
     size_bytes = sum(filter(None, results.rows(columns=["file_size_bytes"])["file_size_bytes"].to_pylist()))
     return ProposedCopiesInfo.of(results, groups=found.n_groups, unsure=found.n_unsure, size_bytes=size_bytes)

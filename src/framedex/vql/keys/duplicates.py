@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, WithJsonSchema
 
 from framedex.records import DUPLICATE_LEVELS
+from framedex.storage.media_rows import DUPLICATES, NEAR
 from framedex.vql.expression import Expression
 from framedex.vql.key_test import KeyTest
 from framedex.vql.sql_builder import SqlBuilder
@@ -17,40 +18,56 @@ def _of_a_level(similarity: float) -> float:
     return similarity
 
 
+NearImages = Literal["near"]
+"""The value for images that are alike, whether they are copies or not, instead of a similarity."""
 _Similarity = Annotated[
     Share, AfterValidator(_of_a_level), WithJsonSchema({"type": "number", "minimum": DUPLICATE_LEVELS[0], "maximum": 1})
 ]
 
 
 class DuplicatesTest(KeyTest):
-    """Members of near-duplicate groups formed at that similarity, or at the next stricter of the eight levels."""
+    """Members of near-duplicate groups formed at that similarity, or at the next stricter of the eight levels.
+
+    The value ``near`` stands for all images that are alike: near images and copies.
+    """
 
     key = "duplicates"
     op: Literal["duplicates"]
-    value: _Similarity
+    value: _Similarity | NearImages
 
     @property
     def column(self) -> str:
         """The column of the groups at the level of the test."""
-        return f"duplicate_{duplicate_level(self.value)}"
+        return group_column(self.value)
 
     def sql(self, query: SqlBuilder, path: str) -> str:
         """Return the test of a row to be in a group."""
         return query.test(self.column, f"{self.column} IS NOT NULL")
 
 
-def duplicate_level(similarity: float) -> int:
+def group_column(value: float | NearImages) -> str:
+    """Return the column of the groups of a similarity, or of near images."""
+    return NEAR if value == NEAR else DUPLICATES[duplicate_level(value)]
+
+
+def duplicate_level(similarity: float | NearImages) -> int:
     """Return the index of the level that serves a similarity: the same one, or the next stricter of the eight.
 
+    Groups of near images have the index after those of the levels.
+
     Examples:
-        >>> vql.duplicate_level(0.97), vql.duplicate_level(0.975)
-        (1, 2)
+        >>> vql.duplicate_level(0.97), vql.duplicate_level(0.975), vql.duplicate_level("near")
+        (1, 2, 8)
     """
+    if similarity == NEAR:
+        return len(DUPLICATE_LEVELS)
     return next(index for index, level in enumerate(DUPLICATE_LEVELS) if level >= similarity)
 
 
-def duplicates(value: float = 0.96) -> Expression:
+def duplicates(value: float | NearImages = 0.96) -> Expression:
     """Return the test of being near-duplicate to something, at a cosine similarity from 0.96 to 1.
+
+    With ``near`` it is the test of being alike something, as images of one burst are, and copies.
 
     Examples:
         >>> ds.where(vql.duplicates(0.96)).count(), ds.where(vql.duplicates(1.0)).count()

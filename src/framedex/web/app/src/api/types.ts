@@ -14,6 +14,7 @@ export type ActionOutcome = Schemas["ActionOutcome"];
 export type JournalStep = Schemas["JournalStep"];
 export type JournalPage = Schemas["JournalPage"];
 export type DuplicateGroup = Schemas["DuplicateGroup"];
+export type MemberFacts = Schemas["MemberFacts"];
 export type ProposedCopies = Schemas["ProposedCopiesInfo"];
 export type DuplicatePage = Schemas["DuplicatePage"];
 export type RankedLabelIssues = Schemas["RankedLabelIssues"];

@@ -66,6 +66,7 @@ export function describe(element: VqlElement): string {
   if (key === "map_region") return "On the map: region";
   if (test === null || typeof test !== "object") return `${name} ${String(test)}`;
   const { op, value, ...rest } = test as Record<string, unknown>;
+  if (key === "duplicates" && value === "near") return "near images and copies";
   const parts = [name, OPS[String(op ?? "is")] ?? String(op)];
   if (value !== undefined) parts.push(words(value));
   for (const [option, setting] of Object.entries(rest)) {

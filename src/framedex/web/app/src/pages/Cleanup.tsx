@@ -25,6 +25,7 @@ import { t } from "../texts";
 import { cleanup as texts } from "../texts/cleanup";
 
 const IN_BASKET: VqlElement[] = [{ tags: { op: "is", value: "basket" } }];
+const NEAR = "near";
 const PART = 60;
 const PREVIEWS = 12;
 const THUMB_PX = 96;
@@ -55,7 +56,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
   const issues = useSignal<ReadonlySet<string>>(new Set());
   const takenOut = useSignal<ReadonlySet<string>>(new Set());
   const isPartial = of.status_new === "PARTIAL INDEX";
-  const rules = { duplicates: copies.value === "" ? null : Number(copies.value), issues: [...issues.value] };
+  const rules = { duplicates: duplicatesOf(copies.value), issues: [...issues.value] };
   // What is applied is what is shown: a plan counts once it is of these rules, and without what was taken out.
   const wanted = JSON.stringify([of.id, isPartial, rules, editVersion.value]);
   const whole = useResource(async () => {
@@ -141,6 +142,10 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
+/** Return the rule for duplicates of a choice: none, a similarity, or near images. */
+const duplicatesOf = (choice: string): number | string | null =>
+  choice === "" ? null : choice === NEAR ? NEAR : Number(choice);
+
 interface RulesProps {
   copies: string;
   issues: ReadonlySet<string>;
@@ -162,6 +167,7 @@ function Rules({ copies, issues, onCopies, onIssues }: RulesProps) {
             {level}
           </option>
         ))}
+        <option value={NEAR}>{texts.near}</option>
       </select>
       <fieldset>
         <legend>{texts.issues}</legend>
@@ -313,7 +319,7 @@ function Removed({ dataset: of, plan, takenOut, onChange }: RemovedProps) {
 }
 
 const reasonName = (reason: string): string =>
-  reason === "basket" ? texts.basketTitle : (t.issueNames[reason] ?? reason);
+  reason === "basket" ? texts.basketTitle : reason === NEAR ? texts.nearTitle : (t.issueNames[reason] ?? reason);
 
 /** What stays although it might go: a person chose it, or it would be the last copy. */
 function Protected({ dataset: of, plan }: { dataset: DatasetStatus; plan: CleanupPlanInfo }) {

@@ -10,6 +10,7 @@ import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { Compare } from "../parts/Compare";
 import { datasetPage } from "../parts/DatasetPage";
+import { FactsTable } from "../parts/FactsTable";
 import { wordsOfRow } from "../parts/faults";
 import { Skeleton } from "../parts/Skeleton";
 import { StateBar } from "../parts/StateBar";
@@ -25,7 +26,8 @@ import { Queue } from "../state/queue";
 import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
 
-const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1"] as const;
+const NEAR = "near";
+const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1", NEAR] as const;
 const PART = 50;
 /** How many members of a group are shown. */
 const MOST_SHOWN = 60;
@@ -71,7 +73,7 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
           <select value={level} onChange={(event) => setQuery({ level: event.currentTarget.value })}>
             {LEVELS.map((each) => (
               <option key={each} value={each}>
-                {each === "1" ? t.duplicates.exact : each}
+                {each === "1" ? t.duplicates.exact : each === NEAR ? t.duplicates.near : each}
               </option>
             ))}
           </select>
@@ -99,9 +101,13 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
+/** Return the request for the groups of a level, or for those of near images. */
+const groupsAt = (level: string): Record<string, string | boolean> =>
+  level === NEAR ? { near: true } : { similarity: level };
+
 function reader(of: DatasetStatus, level: string, isDone: boolean) {
   return async (offset: number) => {
-    const wanted = { similarity: level, is_open: !isDone, offset, limit: PART };
+    const wanted = { ...groupsAt(level), is_open: !isDone, offset, limit: PART };
     const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, wanted);
     return { items: page.groups, hasMore: page.has_more };
   };
@@ -110,7 +116,7 @@ function reader(of: DatasetStatus, level: string, isDone: boolean) {
 /** The group of one image, whether or not it was decided. */
 function groupsWith(of: DatasetStatus, level: string, mediaId: string) {
   return async () => {
-    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { similarity: level, of: mediaId });
+    const page = await get<DuplicatePage>(`/dataset/${of.id}/duplicates`, { ...groupsAt(level), of: mediaId });
     return { items: page.groups, hasMore: false };
   };
 }
@@ -172,6 +178,12 @@ function Group({ dataset: of, queue, group }: GroupProps) {
     // The step also marks what is kept, so its number is one more.
     void decide("basket_add", rest, () => t.edits.basketAdded(rest.length), { keep: keep.peek() });
   };
+  const isNear = query.value.get("level") === NEAR;
+  const acceptAll = (): void => {
+    // Which of several images of a scene stays is a matter of taste.
+    if (isNear) say(t.duplicates.nearOneByOne);
+    else askAcceptAll(of, queue);
+  };
   const step = (by: number): void => {
     const n = shown.length;
     focus.value = (focus.peek() + by + n) % n;
@@ -182,7 +194,7 @@ function Group({ dataset: of, queue, group }: GroupProps) {
     "member.next": () => step(1),
     "member.previous": () => step(-1),
     accept,
-    "accept.all": () => askAcceptAll(of, queue),
+    "accept.all": acceptAll,
     keep: () => {
       keep.value = chosen();
     },
@@ -226,6 +238,7 @@ function Group({ dataset: of, queue, group }: GroupProps) {
         ))}
       </ul>
       {shown.length < group.media_ids.length && <p>{t.duplicates.notShown(group.media_ids.length - shown.length)}</p>}
+      <FactsTable group={group} shown={shown} keep={keep.value} />
       {compared.value && (
         <Compare
           datasetId={of.id}
@@ -267,7 +280,7 @@ function Group({ dataset: of, queue, group }: GroupProps) {
         >
           {t.duplicates.difference}
         </Button>
-        <Button hint="Shift Enter" onClick={() => askAcceptAll(of, queue)}>
+        <Button hint="Shift Enter" onClick={acceptAll} disabledReason={isNear ? t.duplicates.nearOneByOne : null}>
           {t.duplicates.acceptAll}
         </Button>
       </div>
@@ -312,8 +325,8 @@ function Member({ datasetId, row, others, reason, isKept, isFocused, onFocus }: 
 /** Show what accepting the proposals of all groups of at least a confidence would do, and do it as one step. */
 function askAcceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>): void {
   const similarity = Number(query.peek().get("level") ?? "0.96");
-  const read = async (confidence: number, signal: AbortSignal): Promise<Proposal> => {
-    const json = { similarity, confidence };
+  const read = async (confidence: number, signal: AbortSignal, unsure: boolean): Promise<Proposal> => {
+    const json = { similarity, confidence, unsure };
     const found = await call<ProposedCopies>("POST", `/dataset/${of.id}/duplicates/copies`, { json, signal });
     const words = found.count
       ? t.duplicates.acceptAllText(found.groups, found.count, size(found.size_bytes))
@@ -325,6 +338,7 @@ function askAcceptAll(of: DatasetStatus, queue: Queue<DuplicateGroup>): void {
       title={t.duplicates.acceptAllTitle}
       datasetId={of.id}
       initial="0.99"
+      option={t.duplicates.alsoUnsure}
       read={read}
       submit={t.duplicates.putIntoBasket}
       onAccept={({ rid }) => void acceptResults(of, queue, rid)}

@@ -23,14 +23,17 @@ interface Props {
   datasetId: string;
   /** The confidence to begin with. */
   initial: string;
-  read: (confidence: number, signal: AbortSignal) => Promise<Proposal>;
+  /** The words of a switch that widens what is done; without them there is none. */
+  option?: string;
+  read: (confidence: number, signal: AbortSignal, isWide: boolean) => Promise<Proposal>;
   submit: (n: number) => string;
   onAccept: (proposal: Proposal) => void;
 }
 
 /** A dialog that asks for a confidence, and shows what would be done before it is done. */
-export function AcceptAll({ title, datasetId, initial, read, submit, onAccept }: Props) {
+export function AcceptAll({ title, datasetId, initial, option, read, submit, onAccept }: Props) {
   const confidence = useSignal(initial);
+  const isWide = useSignal(false);
   const proposal = useSignal<Proposal | null>(null);
   const rows = useSignal<readonly Row[]>([]);
   const problem = useSignal("");
@@ -43,12 +46,12 @@ export function AcceptAll({ title, datasetId, initial, read, submit, onAccept }:
       clearTimeout(timer);
       abort.abort();
     };
-  }, [confidence.value]);
+  }, [confidence.value, isWide.value]);
   const preview = async (signal: AbortSignal): Promise<void> => {
     const value = Number(confidence.peek());
     if (confidence.peek() === "" || !(value >= 0 && value <= 1)) return;
     try {
-      const found = await read(value, signal);
+      const found = await read(value, signal, isWide.peek());
       const path = `/dataset/${datasetId}/results/${found.rid}/rows`;
       const page = await get<{ rows: Row[] }>(path, { limit: PREVIEWS, columns: THUMB_COLUMNS }, signal);
       if (signal.aborted) return;
@@ -83,6 +86,18 @@ export function AcceptAll({ title, datasetId, initial, read, submit, onAccept }:
             confidence.value = event.currentTarget.value;
           }}
         />
+        {option && (
+          <label class="check-line">
+            <input
+              type="checkbox"
+              checked={isWide.value}
+              onChange={(event) => {
+                isWide.value = event.currentTarget.checked;
+              }}
+            />
+            {option}
+          </label>
+        )}
         <p role="status">{proposal.value?.words ?? t.loading}</p>
         {problem.value && (
           <p class="problem" role="alert">

@@ -9,6 +9,8 @@ export const cleanup = {
   rules: "Add by rule",
   copies: "Duplicates of at least",
   noCopies: "No duplicates",
+  near: "near images, too",
+  nearTitle: "Near images",
   issues: "Images with these issues",
   stays: "Of the copies of an image one always stays. What a person chose to keep stays, whatever the rules say.",
   leaves: (n: number) => `${images(n)} ${n === 1 ? "leaves" : "leave"} the dataset. The files stay on the disk.`,

@@ -1,0 +1,74 @@
+import type { DuplicateGroup, MemberFacts } from "../api/types";
+import { date, number, share, size } from "../lib/format";
+import { t } from "../texts";
+
+interface Props {
+  group: DuplicateGroup;
+  /** The ids of the members that are shown. */
+  shown: readonly string[];
+  keep: string;
+}
+
+type Column = keyof typeof t.duplicates.factNames;
+
+/** The facts of the members of a group that tell an original from its copies; what differs is bold. */
+export function FactsTable({ group, shown, keep }: Props) {
+  if (!group.facts?.length) return null;
+  const rows = shown.map((id) => {
+    const place = group.media_ids.indexOf(id);
+    return { id, name: group.file_names[place]!, words: wordsOf(group.facts![place]!) };
+  });
+  const columns = (Object.keys(t.duplicates.factNames) as Column[]).filter((name) =>
+    rows.some((row) => row.words[name] !== ""),
+  );
+  const differs = (name: Column): boolean => new Set(rows.map((row) => row.words[name])).size > 1;
+  return (
+    <div class="table-box">
+      <table class="facts-table" aria-label={t.duplicates.factsOf}>
+        <thead>
+          <tr>
+            <th scope="col">{t.duplicates.member}</th>
+            {columns.map((name) => (
+              <th key={name} scope="col">
+                {t.duplicates.factNames[name]}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.id}>
+              <th scope="row">
+                {row.id === keep && "★ "}
+                {row.name}
+              </th>
+              {columns.map((name) => (
+                <td key={name} class="number">
+                  {differs(name) ? <b>{row.words[name]}</b> : row.words[name]}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function wordsOf(facts: MemberFacts): Record<Column, string> {
+  const whether = (value?: boolean | null): string => (value == null ? "" : value ? t.duplicates.yes : t.duplicates.no);
+  const megapixels = (value?: number | null): string => (value == null ? "" : number(value / 1e6));
+  return {
+    size: facts.width == null || facts.height == null ? "" : `${facts.width} × ${facts.height}`,
+    detail_pixels: megapixels(facts.detail_pixels),
+    quality: facts.quality == null ? "" : String(facts.quality),
+    recompressed: whether(facts.recompressed),
+    clipped: facts.clipped == null ? "" : share(facts.clipped),
+    added_pixels: megapixels(facts.added_pixels),
+    cropped: whether(facts.cropped),
+    colour: whether(facts.colour),
+    metadata: whether(facts.metadata),
+    size_bytes: facts.size_bytes == null ? "" : size(facts.size_bytes),
+    modified_at: facts.modified_at == null ? "" : date(facts.modified_at),
+  };
+}
