@@ -16,7 +16,7 @@ from framedex.core.borders import Box, cropped, inner_box
 
 SIDE = 320
 """Pixels of the longer side of the images in which keypoints are found."""
-MOST = 400
+MOST = 800
 """The maximum number of keypoints of an image."""
 THUMBNAIL = 16
 """Pixels a side of the thumbnails by which small images are compared."""

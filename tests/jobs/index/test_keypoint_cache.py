@@ -14,7 +14,7 @@ from framedex.analysis.keypoints import MOST, SIDE, Keypoints
 from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
 from tests.laws import examples
 
-ONE_RECORD = 14_724  # bytes
+ONE_RECORD = 29_124  # bytes
 
 
 PARTS = tuple((top, 2 * top, top + 40, SIDE) for top in range(5))

@@ -38,7 +38,7 @@ ALIKE = DUPLICATE_LEVELS[0]
 """The similarity of descriptors from which images are alike as they are."""
 DOUBTFUL = 0.7
 """The similarity of candidates below which they are not compared by keypoints."""
-_COSTS_MS = Costs(keypoints=5.0, comparison=1.4, registration=10.0)
+_COSTS_MS = Costs(keypoints=5.0, comparison=3.0, registration=10.0)
 _LEAST_BUDGET_MS = 500.0
 _FINDING = 0.3  # share of the work that is done after this stage
 LITTLE = 10_000

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from framedex.analysis.keypoints import MOST, THUMBNAIL, Keypoints
 
 _FRACTION = 64  # of a pixel
-_FILE = "orb-320-400-parts-16.bin"
+_FILE = f"orb-320-{MOST}-parts-16.bin"
 _MOST_PARTS = 5
 _RECORD = np.dtype(
     [
