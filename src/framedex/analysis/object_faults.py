@@ -4,7 +4,8 @@ Predictions are matched with boxes of their label first. What is left is explain
 the larger overlap first: another class in the place of a box, a box in the wrong place, a box that was drawn twice, a
 box of nothing, and an object without a box. A score is the probability that a detector like this one would have agreed
 with the annotation, were it right, so that scores of all kinds compare. It is measured on the boxes themselves: the
-share of predictions of a confidence that are right, and the share of boxes of a label and size that are found.
+share of predictions of a confidence that are right, and the share of boxes of a label and size that are found. That of
+a duplicate is the IoU of both boxes.
 """
 
 from dataclasses import dataclass, replace
@@ -73,7 +74,7 @@ def object_faults(truth: Boxes, predictions: Boxes, *, progress: ShareProgress) 
     own = np.append(chance, 0.0)[matches.of_truth]  # 0 without a match, which is -1
     rest = (matches.of_truth < 0) & ~truth.is_crowd
     free = (matches.of_prediction < 0) & ~matches.is_ignored
-    rows = [_none()]
+    rows: list[_Rows] = []
 
     weak = rest | ((own < _WEAK) & ~truth.is_crowd)
     boxes, found = _pairs_of(truth, predictions, weak, free, iou=_MATCH, by_label=False)
@@ -112,11 +113,6 @@ def object_faults(truth: Boxes, predictions: Boxes, *, progress: ShareProgress) 
 
 
 _Rows = tuple[Ints, Values, Ints, Ints, Ints]
-
-
-def _none() -> _Rows:
-    empty = np.empty(0, np.int64)
-    return empty, np.empty(0), empty, empty, empty
 
 
 def _rows(

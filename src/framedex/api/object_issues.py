@@ -73,10 +73,10 @@ class ObjectIssues(Generic[Source]):
 
         Returns:
             A table: ``kind``; ``score``, the probability, 0 to 1, that the predictions would have agreed with a right
-            annotation, so that kinds compare; ``object_id``, the faulty box, null for a missing one; ``evidence_id``,
-            the prediction that says so, or the box that a duplicate repeats, null for a spurious box; ``image_id`` and
-            ``path`` of the image; ``label`` and ``box`` (x, y, width, height) as annotated; ``suggested_label`` and
-            ``suggested_box``, null where nothing else is suggested.
+            annotation, so that kinds compare, or the IoU of duplicates; ``object_id``, the faulty box, null for a
+            missing one; ``evidence_id``, the prediction that says so, or the box that a duplicate repeats, null for a
+            spurious box; ``image_id`` and ``path`` of the image; ``label`` and ``box`` (x, y, width, height) as
+            annotated; ``suggested_label`` and ``suggested_box``, null where nothing else is suggested.
 
         Raises:
             InvalidInput: there is no such kind.
