@@ -20,7 +20,8 @@ _OF_SERVICE = (
 )  # fmt: skip
 _OF_DATASETS = (
     "actions", "card", "cleanup", "clone", "compare", "decisions", "diverse", "duplicates", "embeddings", "evaluation",
-    "export", "exports", "fields", "issues", "journal", "labels", "limits", "map", "media", "merge", "overlap",
+    "export", "exports", "fields", "issues", "journal", "labels", "limits", "map", "media", "merge", "objects",
+    "overlap",
     "preview", "problems", "quality", "redo", "results", "sources", "stats", "sync", "tags", "trends", "undo",
 )  # fmt: skip
 OWN = [*(f"/api/v1/{name}" for name in _OF_SERVICE), *(f"{_BELOW}{name}" for name in _OF_DATASETS)]

@@ -170,6 +170,7 @@ USES: list[tuple[str, str, str]] = [
     ("ds.rename('')", "not ''", "text that is not empty"),
     ("ds.evaluate(iou=2)", "not 2", "at most 1"),
     ("ds.evaluate('annotated', 'detcted')", "'detcted'", "there are"),
+    ("ds.object_issues('annotated', 'detcted')", "'detcted'", "there are"),
     ("ds.suggest_labels('x')", "'x'", "'labels'"),
     ("ds.merge('gallery', 'x')", "'gallery'", "a dataset of the same workspace"),
     ("ds.merge(ds, 'x')", "with itself", "clone()"),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from framedex.api.issue_table import IssueTable
     from framedex.api.label_issues import LabelIssues
     from framedex.api.label_suggestions import LabelSuggestions
+    from framedex.api.object_issues import ObjectIssues
     from framedex.api.overlap import Overlap
     from framedex.api.result_pages import DuplicateGroups, ExplorePage
     from framedex.api.saved_view import SavedView, Trend
@@ -94,6 +95,7 @@ __all__ = [
     "NotFound",
     "NotIndexed",
     "NotRetryable",
+    "ObjectIssues",
     "OutOfRange",
     "Overlap",
     "RankedView",
@@ -129,6 +131,7 @@ _MODULES = {
     "IssueTable": "framedex.api.issue_table",
     "LabelIssues": "framedex.api.label_issues",
     "LabelSuggestions": "framedex.api.label_suggestions",
+    "ObjectIssues": "framedex.api.object_issues",
     "Overlap": "framedex.api.overlap",
     "RankedView": "framedex.api.view",
     "SavedView": "framedex.api.saved_view",

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from framedex.analysis import detection_quality
 from framedex.analysis.detection_quality import (
     Boxes,
     LabelQualities,
     Matches,
     average_precision,
+    best_overlaps,
     confused_boxes,
     label_qualities,
     match_boxes,
@@ -93,9 +95,10 @@ def random_boxes(count: int, seed: int, *, crowds: float) -> Boxes:
     )
 
 
-@pytest.mark.parametrize("iou", [0.3, 0.5, 0.75, 1.0])
-def test_label_qualities__equal_those_of_pycocotools(iou: float) -> None:
-    """Average precisions and matches are those of COCO's own evaluation, with crowds and ties."""
+@pytest.mark.parametrize(("iou", "pairs"), [(0.3, 2**18), (0.5, 2**18), (0.5, 7), (0.75, 2**18), (1.0, 2**18)])
+def test_label_qualities__equal_those_of_pycocotools(iou: float, pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Average precisions and matches are those of COCO's own evaluation, with crowds and ties, in parts or at once."""
+    monkeypatch.setattr(detection_quality, "_PAIRS", pairs)
     coco = pytest.importorskip("pycocotools.coco")
     cocoeval = pytest.importorskip("pycocotools.cocoeval")
     truth, predictions = random_boxes(300, 1, crowds=0.1), random_boxes(500, 2, crowds=0)
@@ -133,6 +136,18 @@ def test_label_qualities__equal_those_of_pycocotools(iou: float) -> None:
 def _entry(some: Boxes, number: int) -> dict[str, Any]:
     box = some.box[number].tolist()
     return {"image_id": int(some.image[number]), "category_id": int(some.label[number]), "bbox": box}
+
+
+def test_best_overlaps__of_taken_boxes_too() -> None:
+    """Each box has the one that it overlaps most, taken or not; of its own label alone, or of an earlier row alone."""
+    truth = boxes([(0, 0, SQUARE, 1, False), (0, 1, [0, 0, 10, 9], 1, False), (1, 0, SQUARE, 1, False)])
+    some = boxes([(0, 0, [0, 0, 10, 9], 0.9, False), (0, 0, SQUARE, 0.8, False), (1, 1, SQUARE, 0.7, False)])
+    for options, expected in (({"by_label": False}, [1, 0, 2]), ({"by_label": True}, [0, 0, -1])):
+        row, overlap = best_overlaps(truth, some, iou=0.5, **options)
+        assert row.tolist() == expected
+        assert (overlap > 0.5).tolist() == [each >= 0 for each in expected]
+    row, _ = best_overlaps(some, some, iou=0.5, by_label=False, earlier=True)
+    assert row.tolist() == [-1, 0, -1]
 
 
 @pytest.mark.slow

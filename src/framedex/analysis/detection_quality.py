@@ -6,6 +6,7 @@ of the largest IoU that no other one has. A crowd takes any number of prediction
 wrong; the overlap with it is relative to the prediction alone. There is no limit of predictions an image.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,22 +71,63 @@ def match_boxes(truth: Boxes, predictions: Boxes, *, iou: float, progress: Share
         iou: the smallest IoU of a match, above 0, at most 1.
         progress: called with the share of the predictions that is done; raises to stop.
     """
-    labels = int(max(truth.label.max(initial=0), predictions.label.max(initial=0))) + 1
-    return _matched(
-        truth, predictions, truth.image * labels + truth.label, predictions.image * labels + predictions.label, iou,
-        progress,
-    )  # fmt: skip
+    return _matched(truth, predictions, *_keys(truth, predictions), iou, progress)
 
 
 def _matched(
     truth: Boxes, predictions: Boxes, truth_key: Ints, key: Ints, iou: float, progress: ShareProgress
 ) -> Matches:
-    """Match predictions with true boxes of an equal key.
+    """Match predictions with true boxes of an equal key."""
+    matches = Matches(np.full(len(truth_key), _NONE), np.full(len(key), _NONE), np.zeros(len(key), dtype=np.bool_))
+
+    def is_open(rows: Ints) -> Mask:
+        return truth.is_crowd[rows] | (matches.of_truth[rows] < 0)
+
+    for rows, pairs, share in _parts(truth, predictions, truth_key, key, iou, is_open):
+        _match_part(truth, rows, pairs, matches)
+        progress(share)
+    progress(1.0)
+    return matches
+
+
+def best_overlaps(
+    truth: Boxes, predictions: Boxes, *, iou: float, by_label: bool, earlier: bool = False
+) -> tuple[Ints, Values]:
+    """Return the true box of the same image that each prediction overlaps most, whether it is free or not.
+
+    Args:
+        truth: the true boxes.
+        predictions: the predictions.
+        iou: the smallest overlap, above 0, at most 1.
+        by_label: whether only boxes of the same label count.
+        earlier: whether only true boxes of a smaller row than that of the prediction count.
+
+    Returns:
+        int64, shape (P,): its row, -1 for none; float64, shape (P,): the IoU, 0 for none.
+    """
+    keys = _keys(truth, predictions) if by_label else (truth.image, predictions.image)
+    row, overlap = np.full(len(predictions.image), _NONE), np.zeros(len(predictions.image))
+    for rows, pairs, _ in _parts(truth, predictions, *keys, iou, lambda others: np.ones(len(others), np.bool_)):
+        chosen = pairs.take(pairs.truth < rows[pairs.prediction]) if earlier else pairs
+        prediction, first = np.unique(chosen.prediction, return_index=True)
+        row[rows[prediction]], overlap[rows[prediction]] = chosen.truth[first], chosen.overlap[first]
+    return row, overlap
+
+
+def _keys(truth: Boxes, predictions: Boxes) -> tuple[Ints, Ints]:
+    """Return numbers that are equal for boxes of one image and label."""
+    labels = int(max(truth.label.max(initial=0), predictions.label.max(initial=0))) + 1
+    return truth.image * labels + truth.label, predictions.image * labels + predictions.label
+
+
+def _parts(
+    truth: Boxes, predictions: Boxes, truth_key: Ints, key: Ints, iou: float, is_open: Callable[[Ints], Mask]
+) -> Iterator[tuple[Ints, "_Pairs", float]]:
+    """Yield rows of predictions with their pairs, and the share that is done.
 
     Predictions come in the order of their keys and by falling confidence, as many at a time as bound the pairs in
-    memory. A part of those of a key leaves the true boxes that it took to no later part.
+    memory. So those of a key may come in several parts.
     """
-    matches = Matches(np.full(len(truth_key), _NONE), np.full(len(key), _NONE), np.zeros(len(key), dtype=np.bool_))
     # True boxes that count come before crowds, and predictions by falling confidence; ties stay in row order.
     true_order = np.lexsort((truth.is_crowd, truth_key))
     order = np.lexsort((-predictions.confidence, key))
@@ -93,18 +135,21 @@ def _matched(
     counts = np.searchsorted(truth_key[true_order], key[order], side="right") - first
     order, first, counts = (each[counts > 0] for each in (order, first, counts))
     ends = np.cumsum(counts)
-    limit = min(iou, _ALMOST_ONE)
     start = 0
     while start < len(order):
         stop = max(start + 1, int(np.searchsorted(ends, ends[start] - counts[start] + _PAIRS, side="right")))
         part = slice(start, stop)
-        is_open = truth.is_crowd | (matches.of_truth < 0)
-        pairs = _pairs(truth, predictions, true_order, order[part], first[part], counts[part], limit, is_open)
-        _match_part(truth, order[part], pairs, matches)
+        places = np.repeat(first[part] - (ends[part] - counts[part]), counts[part])
+        places += np.arange(int(ends[start] - counts[start]), int(ends[stop - 1]))
+        prediction = np.repeat(np.arange(stop - start), counts[part])
+        chosen = is_open(true_order[places])
+        limit = min(iou, _ALMOST_ONE)
+        yield (
+            order[part],
+            _pairs(truth, predictions, true_order, order[part], prediction[chosen], places[chosen], limit),
+            stop / len(order),
+        )
         start = stop
-        progress(start / len(order))
-    progress(1.0)
-    return matches
 
 
 @dataclass(frozen=True)
@@ -114,56 +159,44 @@ class _Pairs:
     Attributes:
         prediction: int64: the place of the prediction among those of the part, ascending.
         truth: int64: the row of the true box.
+        overlap: float64: their overlap.
     """
 
     prediction: Ints
     truth: Ints
+    overlap: Values
 
     def take(self, chosen: Mask) -> "_Pairs":
         """Return some of the pairs."""
-        return _Pairs(self.prediction[chosen], self.truth[chosen])
+        return _Pairs(self.prediction[chosen], self.truth[chosen], self.overlap[chosen])
 
 
 def _pairs(
-    truth: Boxes,
-    predictions: Boxes,
-    true_order: Ints,
-    rows: Ints,
-    first: Ints,
-    counts: Ints,
-    limit: float,
-    is_open: Mask,
+    truth: Boxes, predictions: Boxes, true_order: Ints, rows: Ints, prediction: Ints, place: Ints, limit: float
 ) -> _Pairs:
-    """Return the pairs of predictions and true boxes that overlap enough.
+    """Return those of some pairs that overlap enough.
 
     Args:
         truth: the true boxes.
         predictions: the predictions.
-        true_order: rows of true boxes, those of equal keys one after another.
+        true_order: rows of true boxes.
         rows: rows of predictions.
-        first: the place in *true_order* of the first true box of each.
-        counts: the numbers of true boxes of each.
+        prediction: the places of predictions in *rows*, ascending.
+        place: the places of true boxes in *true_order*.
         limit: the smallest overlap.
-        is_open: bool, shape (N,): true boxes that can be matched.
     """
-    prediction = np.repeat(np.arange(len(rows)), counts)
-    ends = np.cumsum(counts)
-    place = np.arange(len(prediction)) + np.repeat(first - (ends - counts), counts)
     for axis in (0, 1):  # most boxes of an image lie apart on one of them
-        low, high = predictions.box[rows, axis], predictions.box[rows, axis] + predictions.box[rows, axis + 2]
-        row = true_order[place]
-        other_low = truth.box[row, axis]
-        meets = np.minimum(high[prediction], other_low + truth.box[row, axis + 2]) > np.maximum(
-            low[prediction], other_low
-        )
-        meets &= is_open[row]
+        low, other_low = predictions.box[rows, axis][prediction], truth.box[true_order[place], axis]
+        high = low + predictions.box[rows, axis + 2][prediction]
+        other_high = other_low + truth.box[true_order[place], axis + 2]
+        meets = np.minimum(high, other_high) > np.maximum(low, other_low)
         prediction, place = prediction[meets], place[meets]
     row = true_order[place]
     overlap = overlaps(predictions.box[rows[prediction]], truth.box[row], truth.is_crowd[row])
     enough = np.flatnonzero(overlap >= limit)
     # The last of equal overlaps is taken, as COCO does.
     enough = enough[np.lexsort((-place[enough], -overlap[enough], prediction[enough]))]
-    return _Pairs(prediction[enough], row[enough])
+    return _Pairs(prediction[enough], row[enough], overlap[enough])
 
 
 def _match_part(truth: Boxes, rows: Ints, pairs: _Pairs, matches: Matches) -> None:

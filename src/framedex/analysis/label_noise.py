@@ -136,6 +136,11 @@ def label_noise(
     first = judge(own, lambda share: progress(share / 2))
     second = judge(_corrected(own, first, is_open), lambda share: progress(0.5 + share / 2))
     item, first, second = item[is_open], first.take(is_open), second.take(is_open)
+    return _estimated(item, first, second)
+
+
+def _estimated(item: Ints, first: "_Judgement", second: "_Judgement") -> LabelNoise:
+    """Return the ranking of items and the estimate from what both rounds say about them."""
     if not len(item):
         return LabelNoise(item, first.score, first.code, first.other, first.chance, 0.0, 0.0, 0.0, 0.0, False)
     certain = first.certain()

@@ -15,6 +15,7 @@ from framedex.analysis.detection_quality import (
     label_qualities,
     match_boxes,
 )
+from framedex.analysis.object_faults import ObjectFaults, object_faults
 from framedex.core.arrays import RowIds
 from framedex.core.progress import ShareProgress
 from framedex.storage.media import EVERYTHING, Media
@@ -83,6 +84,20 @@ def evaluate_boxes(
     )
 
 
+def find_object_faults(objects: Media, truth: RowIds, predictions: RowIds, *, progress: ShareProgress) -> ObjectFaults:
+    """Return the faults of boxes, with rows by their places in *truth* and *predictions*.
+
+    Args:
+        objects: the objects of a dataset.
+        truth: uint64, ascending: the rows of the boxes.
+        predictions: uint64, ascending: those of the predictions.
+        progress: called with the share that is done; raises to stop.
+    """
+    _, (true_boxes, boxes) = _read(objects, (truth, predictions))
+    progress(0.1)
+    return object_faults(true_boxes, boxes, progress=lambda share: progress(0.1 + 0.9 * share))
+
+
 def _extra(boxes: Boxes, matches: Matches) -> npt.NDArray[np.int64]:
     rows = np.flatnonzero((matches.of_prediction < 0) & ~matches.is_ignored)
     return rows[np.argsort(-boxes.confidence[rows], kind="stable")]
@@ -94,7 +109,7 @@ def _read(objects: Media, sets: tuple[RowIds, RowIds]) -> tuple[list[str], list[
         return [], [_NO_BOXES, _NO_BOXES]
     ids, _ = objects.values(EVERYTHING, "parent_id")
     columns = {name: objects.values(EVERYTHING, name)[1] for name in _COLUMNS}
-    labels = _first_labels(columns["labels"]).dictionary_encode()
+    labels = first_labels(columns["labels"]).dictionary_encode()
     order = np.argsort(np.array(labels.dictionary.to_pylist(), dtype=object), kind="stable")
     code_of = np.empty(len(order), np.int64)
     code_of[order] = np.arange(len(order))
@@ -109,7 +124,7 @@ def _read(objects: Media, sets: tuple[RowIds, RowIds]) -> tuple[list[str], list[
     ]
 
 
-def _first_labels(lists: pa.Array) -> pa.Array:
+def first_labels(lists: pa.Array) -> pa.Array:
     """Return the label of each object, which has one; "" for none."""
     lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from framedex.cli.options import JsonOption, NameArgument, WorkspaceOption, open_workspace
+from framedex.cli.options import JsonOption, LimitOption, NameArgument, WorkspaceOption, open_workspace
 from framedex.cli.output import print_json, print_table, say
 
 _SHOWN = 10
@@ -44,6 +44,37 @@ def evaluate(
     for row in confusions[:_SHOWN]:
         say(f"{row['count']:,} × {row['label']} taken for {row['predicted']}")
     say(", ".join(f"{each.replace('_', ' ')} {value or 0:.3f}" for each, value in totals.items()))
+
+
+def object_issues(
+    name: NameArgument,
+    truth: Annotated[str, typer.Option(help="annotated, or the source of the boxes, as coco.")] = "annotated",
+    predictions: Annotated[
+        str, typer.Option(help="detected, or the source of the predictions: a format or the id of a model.")
+    ] = "detected",
+    kind: Annotated[
+        str | None, typer.Option(help="One kind: missing, spurious, wrong_class, placement or duplicate.")
+    ] = None,
+    limit: LimitOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show annotated boxes that are probably wrong by what a detector predicts, the surest first."""
+    with open_workspace(workspace) as ws:
+        found = ws.dataset(name).object_issues(truth, predictions)
+    table = found.to_arrow(kind)
+    rows = table.slice(0, limit or (None if as_json else 2 * _SHOWN)).to_pylist()
+    if as_json:
+        print_json({"total": len(table), "counts": found.counts(), "rows": rows})
+        return
+    print_table(
+        ("image", "fault", "label", "suggested", "score"),
+        [
+            (row["path"], row["kind"], row["label"] or "", row["suggested_label"] or "", f"{row['score']:.2f}")
+            for row in rows
+        ],
+    )
+    say(repr(found))
 
 
 def _number(value: Any) -> Any:

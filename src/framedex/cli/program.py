@@ -18,7 +18,7 @@ from framedex.cli.decisions import decisions, label_is_right, label_issues, sugg
 from framedex.cli.demo import demo
 from framedex.cli.edits import basket, journal, keep, limits, not_duplicates, redo, tag, tags, undo, unkeep, untag
 from framedex.cli.enrich import enrich
-from framedex.cli.evaluate import evaluate
+from framedex.cli.evaluate import evaluate, object_issues
 from framedex.cli.history import clone, delete_snapshot, rename, restore, snapshot
 from framedex.cli.inspect import card, duplicates, explore, export, histogram, issues, report
 from framedex.cli.lookups import labels, media_id
@@ -86,8 +86,8 @@ for _command_function in (
     rename, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup,
     sync, du, check, recover, relocate, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend,
     journal, undo, redo,
-    snapshots, snapshot, restore, clone, delete_snapshot, evaluate, compare, overlap, plugins, settings, share, audit,
-    serve, demo,
+    snapshots, snapshot, restore, clone, delete_snapshot, evaluate, object_issues, compare, overlap, plugins, settings,
+    share, audit, serve, demo,
 ):  # fmt: skip
     app.command()(_telling(_command_function))
 

@@ -1,4 +1,4 @@
-"""The evaluation of a dataset's detections."""
+"""The evaluation of a dataset's detections, and of its annotated boxes by them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from framedex.annotations.formats import annotation_formats
 from framedex.api.evaluation import CONFUSION_COLUMNS, QUALITY_COLUMNS, BoxKind, Evaluation
+from framedex.api.object_issues import ObjectIssues, object_issue_table
 from framedex.api.view import View
-from framedex.browse.detection_quality import EvaluatedBoxes, evaluate_boxes
+from framedex.browse.detection_quality import EvaluatedBoxes, evaluate_boxes, find_object_faults
 from framedex.core.arrays import RowIds
 from framedex.core.checks import is_number
 from framedex.errors import InvalidInput
@@ -58,11 +59,8 @@ class DatasetEvaluation:
         if not is_number(iou) or not 0 < iou <= 1:
             raise InvalidInput(f"iou must be a number above 0, at most 1, not {iou!r:.80}")
         media = open_entities(self._context, self.id, objects=True)
-        sets = self._boxes("truth", truth, media), self._boxes("predictions", predictions, media)
-        if len(np.intersect1d(sets[0], sets[1])):
-            raise InvalidInput("truth and predictions have boxes in common; choose them apart, for example by source")
-        digests = [hashlib.blake2b(each.tobytes(), digest_size=16).hexdigest() for each in sets]
-        key = "evaluation", media.generation.id, *digests, float(iou)
+        sets = self._sets(truth, predictions, media)
+        key = "evaluation", media.generation.id, *map(_digest, sets), float(iou)
         found: EvaluatedBoxes | None = self._context.selections.get(key)
         if found is None:
             with progress_bar("Evaluating", late=True) as bar:
@@ -82,6 +80,50 @@ class DatasetEvaluation:
 
         return Evaluation(_qualities(found), _confusions(found), float(iou), select)
 
+    def object_issues(self, truth: Any = ANNOTATED, predictions: Any = DETECTED) -> ObjectIssues[View]:
+        """Return the faults of annotated boxes by what a detector predicts, one row a fault, the surest first.
+
+        A fault is a missing box, a box of nothing, another class, a box in the wrong place, or a box that was drawn
+        twice. Predictions of low confidence help, so detect with a low limit: what even they lack is probably not
+        there. All images with boxes count: where only some were annotated, give views of the objects in these.
+
+        Args:
+            truth: the boxes; see :meth:`evaluate`. Crowds have no faults.
+            predictions: the predictions, likewise.
+
+        Raises:
+            InvalidInput: an argument cannot be used, a source does not exist, a box is both, or there are no
+                predictions.
+            Conflict: the dataset has nothing to show yet.
+
+        Examples:
+            >>> ds.object_issues()
+            <framedex.ObjectIssues: 2 faults of boxes: 1 spurious, 1 wrong_class>
+        """
+        media = open_entities(self._context, self.id, objects=True)
+        sets = self._sets(truth, predictions, media)
+        if not len(sets[1]):
+            raise InvalidInput(
+                "faults of boxes are found by predictions, and there are none; detect objects by ds.enrich(…), or add "
+                "predictions with confidences by ds.add_objects(…)"
+            )
+        key = "object issues", media.generation.id, *map(_digest, sets)
+        table: pa.Table | None = self._context.selections.get(key)
+        if table is None:
+            with progress_bar("Comparing boxes", late=True) as bar:
+                show = bar or (lambda _stage, _share: None)
+                faults = find_object_faults(media, *sets, progress=lambda share: show("matching boxes", share))
+            table = object_issue_table(media, *sets, faults)
+            self._context.selections.put(key, table, weight=1024 + table.nbytes)
+        return ObjectIssues(table, View(self._context, self.id, objects=True))
+
+    def _sets(self, truth: Any, predictions: Any, media: Media) -> tuple[RowIds, RowIds]:
+        """Return the rows of true boxes and of predictions, which have none in common."""
+        sets = self._boxes("truth", truth, media), self._boxes("predictions", predictions, media)
+        if len(np.intersect1d(sets[0], sets[1])):
+            raise InvalidInput("truth and predictions have boxes in common; choose them apart, for example by source")
+        return sets
+
     def _boxes(self, name: str, chosen: Any, media: Media) -> RowIds:
         """Return the rows of the objects that an argument selects, ascending."""
         if is_empty_object_view(media):
@@ -98,6 +140,10 @@ class DatasetEvaluation:
         else:
             raise InvalidInput(f"{name} is a source, a filter or a view of objects, not {chosen!r:.80}")
         return np.sort(chosen._selection(media).row_ids())
+
+
+def _digest(rows: RowIds) -> str:
+    return hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
 
 
 def _named(media: Media, name: str, chosen: str) -> RowIds:

@@ -2,14 +2,22 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { Image } from "#host";
 import { get, post } from "../api/http";
-import type { DatasetStatus, RankedLabelIssues, ResultsInfo, Row, SuggestedLabel, VqlElement } from "../api/types";
+import type {
+  DatasetStatus,
+  LabelCount,
+  RankedLabelIssues,
+  ResultsInfo,
+  Row,
+  SuggestedLabel,
+  VqlElement,
+} from "../api/types";
 import { useKeys } from "../keys/dispatcher";
 import { count, number, share } from "../lib/format";
 import { filterText } from "../lib/vql";
 import { AcceptAll, type Proposal } from "../parts/AcceptAll";
 import { Button } from "../parts/Button";
 import { datasetPage } from "../parts/DatasetPage";
-import { LabelNoise } from "../parts/LabelNoise";
+import { canRank, LabelNoise } from "../parts/LabelNoise";
 import { Prompt } from "../parts/Prompt";
 import { Pending, useResource } from "../parts/Resource";
 import { labelNames } from "../parts/SelectionBar";
@@ -55,7 +63,7 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   );
   useEffect(() => queue.refresh(editVersion.value), [queue, editVersion.value]);
   const all = useResource(
-    (signal) => get<{ labels: { name: string; count: number }[] }>(`/dataset/${of.id}/labels`, {}, signal),
+    (signal) => get<{ labels: LabelCount[] }>(`/dataset/${of.id}/labels`, {}, signal),
     [of.id, editVersion.value],
   );
   const item = queue.current;
@@ -65,8 +73,8 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
     <div class="page queue">
       <StateBar dataset={of} />
       <h1>{t.navigation.labels}</h1>
-      <LabelNoise dataset={of} />
-      <Pairs dataset={of} chosen={pair} isRanked={isRanked} />
+      {all.value && <LabelNoise dataset={of} labels={all.value.labels} />}
+      <Pairs dataset={of} chosen={pair} isRanked={isRanked} offersAll={canRank(all.value?.labels ?? [])} />
       {queue.isLoading.value && queue.items.value.length === 0 && <Skeleton />}
       {queue.error.value && (
         <p class="problem" role="alert">
@@ -76,7 +84,8 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
       {item ? (
         <Item key={item.media_id} dataset={of} queue={queue} item={item} />
       ) : (
-        !queue.isLoading.value && !queue.error.value && <Nothing dataset={of} isRanked={isRanked} />
+        !queue.isLoading.value &&
+        !queue.error.value && <Nothing dataset={of} labels={all.value?.labels ?? []} isRanked={isRanked} />
       )}
       <section aria-labelledby="all-labels">
         <h2 id="all-labels">{t.labels.all}</h2>
@@ -106,8 +115,14 @@ function Labels({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
+interface NothingProps {
+  dataset: DatasetStatus;
+  labels: readonly LabelCount[];
+  isRanked: boolean;
+}
+
 /** What is said where no label is an issue, with the way to all labels in the order in which they may be wrong. */
-function Nothing({ dataset: of, isRanked }: { dataset: DatasetStatus; isRanked: boolean }) {
+function Nothing({ dataset: of, labels, isRanked }: NothingProps) {
   const notes = useResource<{ notes: string[] }>(
     (signal) => get(`/dataset/${of.id}/issues`, { issue: "mislabels", limit: 1 }, signal),
     [of.id],
@@ -116,11 +131,13 @@ function Nothing({ dataset: of, isRanked }: { dataset: DatasetStatus; isRanked: 
   return (
     <>
       <p>{t.labels.none}</p>
-      <p>
-        <Button kind="main" onClick={() => navigate(rankedPage(of))}>
-          {t.labels.showAnyway}
-        </Button>
-      </p>
+      {canRank(labels) && (
+        <p>
+          <Button kind="main" onClick={() => navigate(rankedPage(of))}>
+            {t.labels.showAnyway}
+          </Button>
+        </p>
+      )}
       {notes.value?.notes.map((note) => (
         <p key={note} class="hint">
           {note}
@@ -186,13 +203,21 @@ async function readUndecided(of: DatasetStatus): Promise<string | null> {
   return (await post<ResultsInfo>(`/dataset/${of.id}/results`, { vql })).rid;
 }
 
+interface PairsProps {
+  dataset: DatasetStatus;
+  chosen: Pair | null;
+  isRanked: boolean;
+  offersAll: boolean;
+}
+
 /** How often which label is suggested instead of which; each leads to its own queue. */
-function Pairs({ dataset: of, chosen, isRanked }: { dataset: DatasetStatus; chosen: Pair | null; isRanked: boolean }) {
+function Pairs({ dataset: of, chosen, isRanked, offersAll }: PairsProps) {
   const found = useResource<{ pairs: SuggestedLabel[] }>(
     (signal) => get(`/dataset/${of.id}/labels/suggestions`, { without_tag: t.labels.tag }, signal),
     [of.id, editVersion.value],
   );
   const page = pathOf(addressOf(of), "labels");
+  if (!found.value?.pairs.length && !chosen && !isRanked && !offersAll) return null;
   const present = isRanked ? RANKED : chosen && pairQuery(chosen);
   return (
     <nav aria-label={t.labels.pairs} class="tabs">
@@ -208,9 +233,11 @@ function Pairs({ dataset: of, chosen, isRanked }: { dataset: DatasetStatus; chos
           </a>
         );
       })}
-      <a href={rankedPage(of)} aria-current={isRanked ? "page" : undefined}>
-        {t.labels.ranked}
-      </a>
+      {(offersAll || isRanked) && (
+        <a href={rankedPage(of)} aria-current={isRanked ? "page" : undefined}>
+          {t.labels.ranked}
+        </a>
+      )}
     </nav>
   );
 }

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { get } from "../api/http";
-import type { DatasetStatus, RankedLabelIssues } from "../api/types";
+import type { DatasetStatus, LabelCount, RankedLabelIssues } from "../api/types";
 import { count, share } from "../lib/format";
 import { t } from "../texts";
 import { Button } from "./Button";
@@ -9,13 +9,24 @@ import { Pending, useResource } from "./Resource";
 /** More images are ranked when it is asked for: it takes minutes of processors for a million. */
 const MOST_AT_ONCE = 50_000;
 
+/** Labelled images, and different labels, from which on labels are ranked. */
+const LEAST_LABELLED = 20;
+const LEAST_LABELS = 2;
+
+/** Return whether there are enough labels to rank them. */
+export function canRank(labels: readonly LabelCount[]): boolean {
+  return labels.length >= LEAST_LABELS && labels.reduce((sum, label) => sum + label.count, 0) >= LEAST_LABELLED;
+}
+
 /** The estimated share of wrong labels, what is to be expected of the ranking, and the shares by label. */
-export function LabelNoise({ dataset: of }: { dataset: DatasetStatus }) {
+export function LabelNoise({ dataset: of, labels }: { dataset: DatasetStatus; labels: readonly LabelCount[] }) {
   const isWanted = useSignal(of.n_images <= MOST_AT_ONCE);
   return (
     <section aria-labelledby="label-noise">
       <h2 id="label-noise">{t.labels.wrong}</h2>
-      {isWanted.value ? (
+      {!canRank(labels) ? (
+        <p class="hint">{t.labels.tooFew(LEAST_LABELLED)}</p>
+      ) : isWanted.value ? (
         <Estimate dataset={of} />
       ) : (
         <Button
@@ -30,7 +41,7 @@ export function LabelNoise({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-/** What is shown once the labels are ranked; the dataset may have too few labels for it, which the server says. */
+/** What is shown once the labels are ranked; images with several labels may be too few for it, which the server says. */
 function Estimate({ dataset: of }: { dataset: DatasetStatus }) {
   const found = useResource<RankedLabelIssues>(
     (signal) => get(`/dataset/${of.id}/labels/issues`, { limit: 1 }, signal),

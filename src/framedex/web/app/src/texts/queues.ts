@@ -88,6 +88,7 @@ export const queues = {
     columns: { label: "Label", images: "Images", wrong: "Wrong" },
     ranked: "All, ranked",
     showAnyway: "Show anyway",
+    tooFew: (n: number) => `Labels are ranked once ${images(n)} have labels, at least two different ones.`,
     noneRanked: "No image has a label that can be reviewed.",
     probability: "Probability that it is wrong",
     estimate: "Estimate how many labels are wrong",
