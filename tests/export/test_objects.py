@@ -268,7 +268,8 @@ def test_voc__files(dataset: Dataset, tmp_path: Path) -> None:
 def test_yolo__boxes_alone(dataset: Dataset, tmp_path: Path) -> None:
     """Label files contain boxes only; image labels and captions are in a table beside them."""
     files = exported(dataset, tmp_path, "yolo")
-    assert [*files] == ["data.yaml", "labels/a.txt", "labels/c.txt", "image_annotations.csv"]
+    assert [*files] == ["data.yaml", *(f"labels/{name}.txt" for name in "abc"), "image_annotations.csv"]
+    assert not files["labels/b.txt"]
     assert b'0: "cat"\n  1: "dog"\n' in files["data.yaml"]
     assert [line.split()[0] for line in files["labels/a.txt"].splitlines()] == [b"0", b"1"]
     assert b'"a.png","[""pet"", ""dog""]",\r\n"b.png","[]",\r\n' in files["image_annotations.csv"]

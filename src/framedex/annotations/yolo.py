@@ -9,7 +9,7 @@ a line ``class 0.5 0.5 1 1`` is a label.
 
 import json as plain_json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -305,13 +305,14 @@ def _bounds(numbers: list[float]) -> tuple[float, float, float, float] | None:
 
 
 def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> list[str]:
-    """Write ``data.yaml``, and a file below ``labels`` for each image with boxes.
+    """Write ``data.yaml``, and a file below ``labels`` for each image, which is empty for one without boxes.
 
-    Classes have the order of the dataset's class list. A label file has the path of its image with the last ``images``
-    replaced by ``labels``. Lines have five numbers; on request a confidence as the last, key points, or outlines
-    instead of boxes. With key points all lines have the same number of them, which ``data.yaml`` has as ``kpt_shape``.
-    A table beside them has the labels and captions of whole images. In an export without boxes, each label of an image
-    is a box around the whole image, too (``class 0.5 0.5 1 1``), for other readers.
+    Some readers leave out images without a file. A dataset without classes has no such files. Classes have the order of
+    the dataset's class list. A label file has the path of its image with the last ``images`` replaced by ``labels``.
+    Lines have five numbers; on request a confidence as the last, key points, or outlines instead of boxes. With key
+    points all lines have the same number of them, which ``data.yaml`` has as ``kpt_shape``. A table beside them has the
+    labels and captions of whole images. In an export without boxes, each label of an image is a box around the whole
+    image, too (``class 0.5 0.5 1 1``), for other readers.
 
     If the images are divided, ``data.yaml`` names the folder of each part; in an export without image files a list of
     images, such as ``train.txt``.
@@ -333,9 +334,9 @@ def write(files: Files, images: AnnotatedImages, progress: ShareProgress) -> lis
     files.add(DATA_YAML, data_yaml(names, parts, keypoints=count, keypoint_names=points).encode())
     lines = part(progress, 0.2, 0.9)
     notes = []
-    if images.with_boxes:
+    if names and images.with_boxes:
         notes = _write_boxes(files, images, names, count, lines)
-    else:
+    elif names:
         _write_labels(files, images, lines)
     write_label_table(files, images, part(progress, 0.9, 1.0))
     return notes
@@ -419,9 +420,7 @@ def _write_boxes(
             texts = pc.binary_join_element_wise(" ", pc.cast(values.field("confidence"), pa.string()), "")
             parts.append(pc.fill_null(texts, ""))
         lines = pc.binary_join_element_wise(*parts, "\n", "")
-        paths = pc.binary_join_element_wise(label_stems(file_names(images, block)), _SUFFIX, "")
-        for path, text in _with_text(paths, json.join_lists(lines, objects, separator="")):
-            files.add(path, text.encode())
+        _add_files(files, images, block, json.join_lists(lines, objects, separator=""))
     notes = [f"{counted(sizeless, 'boxes', 'are')} left out: the size of the image is not known"] if sizeless else []
     if simplified:
         notes.append(
@@ -485,15 +484,14 @@ def _text(fraction: float) -> str:
 def _write_labels(files: Files, images: AnnotatedImages, progress: ShareProgress) -> None:
     names = column(images.classes(), "name")
     for block in images.blocks(["file_name", "labels"], progress):
-        paths = pc.binary_join_element_wise(label_stems(file_names(images, block)), _SUFFIX, "")
-        for path, text in _with_text(paths, _class_lines(column(block, "labels"), names)):
-            files.add(path, text.encode())
+        _add_files(files, images, block, _class_lines(column(block, "labels"), names))
 
 
-def _with_text(paths: pa.Array, texts: pa.Array) -> Iterable[tuple[str, str]]:
-    """Return (path, content) of the files with content."""
-    some = pc.is_valid(texts)
-    return zip(paths.filter(some).to_pylist(), texts.filter(some).to_pylist(), strict=True)
+def _add_files(files: Files, images: AnnotatedImages, block: pa.Table, texts: pa.Array) -> None:
+    """Add the label file of each image in a block; that of an image without lines is empty."""
+    paths = pc.binary_join_element_wise(label_stems(file_names(images, block)), _SUFFIX, "")
+    for path, text in zip(paths.to_pylist(), pc.fill_null(texts, "").to_pylist(), strict=True):
+        files.add(path, text.encode())
 
 
 def _class_lines(lists: pa.Array, labels: pa.Array) -> pa.Array:
