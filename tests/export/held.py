@@ -50,7 +50,7 @@ HELD: Mapping[str, frozenset[str]] = {
         "huggingface": "labels captions parts boxes",
         "huggingface_parquet": "labels captions parts boxes",
         "cvat": f"names labels parts boxes {_MARKS} outline",
-        "label-studio": "names labels captions boxes original_id confidence outline",
+        "label-studio": f"names labels captions boxes original_id confidence {_MARKS} outline",
         "fiftyone": f"names labels parts boxes confidence {_MARKS} outline",
     }.items()
 }
@@ -144,12 +144,15 @@ def behind(content: Content, format_: str, options: Mapping[str, bool], *, with_
         if format_ == "masks":
             boxes = list(_pixels_alone(image, content.classes))
         elif "boxes" in held:
+            own = Counter(box.original_id for box in image.boxes)
             for box in image.boxes:
                 kept: dict[str, Any] = {name: each for name, each in _PLAIN.items() if name not in held}
                 if format_ == "coco" and (box.original_id is None or repeated[box.original_id] > 1):
                     kept["original_id"] = ANY_ID
-                if format_ in ("voc", "cvat") and box.attributes is not None:
-                    kept["attributes"] = _as_texts(box.attributes)
+                if format_ == "label-studio" and (box.original_id is None or own[box.original_id] > 1):
+                    kept |= {name: _PLAIN[name] for name in _MARKS.split()}  # which need an id of their own
+                elif format_ in ("voc", "cvat", "label-studio") and box.attributes is not None:
+                    kept["attributes"] = _as_texts(box.attributes, with_numbers=format_ == "label-studio")
                 shaped = _shaped(box, image.size, format_, held, options, most)
                 boxes.append(replace(shaped, **kept))
         images[number] = replace(
@@ -167,11 +170,14 @@ def behind(content: Content, format_: str, options: Mapping[str, bool], *, with_
     return Content(images, content.classes if "classes" in held else tuple(sorted(used)))
 
 
-def _as_texts(attributes: str) -> str:
-    """Return attributes as XML has them: all but the flag of occlusion are texts."""
-    values = json.loads(attributes).items()
+def _as_texts(attributes: str, *, with_numbers: bool) -> str:
+    """Return attributes as formats without booleans have them; the flag of occlusion stays."""
+    values, further = json.loads(attributes).items(), (int, float) if with_numbers else ()
     return json.dumps({
-        name: each if isinstance(each, str) or name == "occluded" else json.dumps(each) for name, each in values
+        name: each
+        if isinstance(each, str) or name == "occluded" or (isinstance(each, further) and not isinstance(each, bool))
+        else json.dumps(each)
+        for name, each in values
     })  # fmt: skip
 
 

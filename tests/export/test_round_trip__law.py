@@ -76,13 +76,15 @@ def objects(draw: st.DrawFn, size: tuple[int, int], classes: list[str]) -> Box:
         sides.append((start, draw(st.just(longest) | st.floats(1, longest))))
     (x, width), (y, height) = sides
     right, lower, middle = x + width, y + height, x + width * draw(st.floats(0, 1))
-    triangle = [x, y, right, y, middle, lower]
+    # Corners with few digits are the same behind fractions and percents, so that masks have the same pixels.
+    left, upper, right, lower, middle = (round(each * 256) / 256 for each in (x, y, x + width, y + height, middle))
+    triangle = [left, upper, right, upper, middle, lower]
     drawn = draw(st.sampled_from(["box", "outline", "outlines", "mask", "keypoints"]))
     shape, points = None, None
     if drawn == "outline":
         shape = json.dumps([triangle])
     elif drawn == "outlines":
-        shape = json.dumps([triangle, [x, y, middle, lower, x, lower]])
+        shape = json.dumps([triangle, [left, upper, middle, lower, left, lower]])
     elif drawn == "mask":
         start, end = sorted(draw(st.lists(st.integers(0, size[0] * size[1]), min_size=2, max_size=2, unique=True)))
         shape = json.dumps({"size": size[::-1], "counts": [start, end - start, size[0] * size[1] - end]})
@@ -196,6 +198,16 @@ def _fractions(numbers: list[float], image: Annotated, whole: float) -> list[flo
     return [each / image.size[place % 2] * whole for place, each in enumerate(numbers)]
 
 
+def region_result(own: str, name: str, value: Any) -> dict[str, Any]:
+    """Return the result of Label Studio for an attribute of a shape."""
+    result = {"id": own, "from_name": name}
+    if isinstance(value, bool):
+        return {**result, "type": "choices", "value": {"choices": [json.dumps(value)]}}
+    if isinstance(value, str):
+        return {**result, "type": "textarea", "value": {"text": [value]}}
+    return {**result, "type": "number", "value": {"number": value}}
+
+
 def write_label_studio(folder: Path, content: Content) -> None:
     """Write tasks of Label Studio."""
     tasks = []
@@ -211,6 +223,8 @@ def write_label_studio(folder: Path, content: Content) -> None:
             result = {"type": kind, "value": {**value, kind: [box.label]}}
             result |= {"id": box.original_id} if box.original_id is not None else {}
             found.append(result | ({} if box.confidence is None else {"score": box.confidence}))
+            if [each.original_id for each in image.boxes].count(box.original_id) == 1 and box.original_id is not None:
+                found += [region_result(box.original_id, *each) for each in all_attributes(box).items()]
         tasks.append({"data": {"image": f"/data/upload/1/{quote(image.name)}"}, "annotations": [{"result": found}]})
     (folder / "export.json").write_text(json.dumps(tasks))
 
@@ -366,6 +380,9 @@ def pass_through(
                 assert f"{counted(count, nouns, 'are')} left out" in message, message
             with zipfile.ZipFile(home / "out.zip") as archive:
                 assert len(set(archive.namelist())) == len(archive.namelist())
+                if format_ == "yolo" and content.classes:
+                    files = [name for name in archive.namelist() if "labels/" in name and name.endswith(".txt")]
+                    assert len(files) == len(content.images)
                 archive.extractall(home / str(number))
             dataset = workspace.create_dataset(str(number), home / str(number), Averages())
             assert unusable(dataset) == []

@@ -2,16 +2,18 @@
 
 Rectangles and polygons are in percent of the image's sides (labelstud.io, task format). Of several annotations of a
 task the one marked as ground truth is read, or else the first that was not cancelled; the others are counted. Those of
-predictions have the score as confidence. A shape with several labels is an object for each.
+predictions have the score as confidence. A shape with several labels is an object for each. Choices, texts, numbers,
+ratings and dates that have the id of a shape are its attributes, by the name of their control.
 """
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from framedex.annotations.attributes import attributes_of
 from framedex.annotations.boxes import finite_number, is_confidence, label_of
 from framedex.annotations.declared_sizes import size_of
 from framedex.annotations.json_items import read_array
@@ -30,6 +32,8 @@ _ANNOTATIONS = ("annotations", "completions")
 _IMAGES = "images"
 _LABELLED = ("rectanglelabels", "polygonlabels", "labels")
 _PLAIN = ("rectangle", "polygon")
+_VALUES = {"choices": "choices", "textarea": "text", "number": "number", "rating": "rating", "datetime": "datetime"}
+"""Kinds of results that may be attributes of shapes, with the key of their value."""
 _FURTHER = "annotations of further annotators"
 _PREDICTED = "predictions that are no shapes with a score"
 _UNLABELLED = "shapes without a label"
@@ -129,8 +133,9 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
 
 def _labels(path: str, results: list[dict[str, Any]]) -> ImageLabels:
     labels, captions = list[str](), list[str]()
+    regions = _attributes(results)
     for each in results:
-        if not _is_of_image(each):
+        if not _is_of_image(each) or _is_of_region(each, regions):
             continue
         value = each["value"]
         if each["type"] == "choices":
@@ -147,6 +152,27 @@ def _is_of_image(result: dict[str, Any]) -> bool:
     if not isinstance(value, dict) or "x" in value or "points" in value:
         return False
     return kind == "textarea" or (kind == "choices" and isinstance(value.get("choices"), list))
+
+
+def _is_of_region(result: dict[str, Any], regions: Mapping[str, Any]) -> bool:
+    """Return whether a result is an attribute of one of some shapes, by their id."""
+    kind, own = result.get("type"), result.get("id")
+    return isinstance(kind, str) and kind in _VALUES and isinstance(own, str) and own in regions
+
+
+def _attributes(results: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the names and values of the attributes of each shape with a label and an id, by its id."""
+    found: dict[str, dict[str, Any]] = {
+        each["id"]: {} for each in results if each.get("type") in _LABELLED and isinstance(each.get("id"), str)
+    }
+    for each in results:
+        if _is_of_region(each, found):
+            kind, name, value = each["type"], each.get("from_name"), each.get("value")
+            given = value.get(_VALUES[kind]) if isinstance(value, dict) else None
+            if isinstance(given, list) and (len(given) == 1 or kind == "textarea"):
+                given = "\n".join(given) if all(isinstance(text, str) for text in given) else given
+            found[each["id"]][name if isinstance(name, str) and name else kind] = given
+    return found
 
 
 def read_boxes(folder: Path, problems: Problems) -> Iterator[RelativeBox]:
@@ -167,30 +193,36 @@ def _boxes(location: str, path: str, task: dict[str, Any]) -> Iterator[RelativeB
     yield from _shapes(location, path, results)
     for number, each in enumerate(_list(task, "predictions")):
         place = f"{location}: prediction {number}"
-        for result in _list(each, "result"):
-            if _is_of_image(result):
-                yield problem(place, result["value"], "only shapes are read of predictions", _PREDICTED)
-                continue
+        found = _list(each, "result")
+        regions, results = _attributes(found), list[dict[str, Any]]()
+        for result in found:
             scored = {"score": each.get("score"), **{key: value for key, value in result.items() if value is not None}}
-            if scored["score"] is None:
+            if _is_of_region(result, regions):
+                results.append(result)
+            elif _is_of_image(result):
+                yield problem(place, result["value"], "only shapes are read of predictions", _PREDICTED)
+            elif scored["score"] is None:
                 yield problem(place, result.get("value"), "needs a 'score', from 0 to 1", _PREDICTED)
             else:
-                yield from _shapes(place, path, [scored])
+                results.append(scored)
+        yield from _shapes(place, path, results)
 
 
 def _shapes(location: str, path: str, results: list[dict[str, Any]]) -> Iterator[RelativeBox | AnnotationProblem]:
-    labelled = {each["id"] for each in results if each.get("type") in _LABELLED and isinstance(each.get("id"), str)}
+    regions = _attributes(results)
     for number, each in enumerate(results):
-        kind, place = each.get("type"), f"{location}: result {number}"
+        kind, own, place = each.get("type"), each.get("id"), f"{location}: result {number}"
         if kind in _LABELLED:
-            yield from _labelled(place, path, each, str(kind))
-        elif kind in _PLAIN and each.get("id") not in labelled:
+            yield from _labelled(place, path, each, str(kind), regions.get(own, {}) if isinstance(own, str) else {})
+        elif kind in _PLAIN and not (isinstance(own, str) and own in regions):
             yield problem(place, each.get("value"), "a shape needs a label", _UNLABELLED)
-        elif kind not in _PLAIN and not _is_of_image(each):
-            yield problem(place, kind, "only rectangles, polygons, and choices and texts of images are read")
+        elif kind not in _PLAIN and not _is_of_image(each) and not _is_of_region(each, regions):
+            yield problem(place, kind, "only rectangles, polygons, their attributes, and choices and texts are read")
 
 
-def _labelled(location: str, path: str, result: dict[str, Any], kind: str) -> Iterator[RelativeBox | AnnotationProblem]:
+def _labelled(
+    location: str, path: str, result: dict[str, Any], kind: str, attributes: Mapping[str, Any]
+) -> Iterator[RelativeBox | AnnotationProblem]:
     """Yield a box for each label of a shape."""
     value = result.get("value")
     given = value.get(kind) if isinstance(value, dict) else None
@@ -212,11 +244,14 @@ def _labelled(location: str, path: str, result: dict[str, Any], kind: str) -> It
         original = result.get("id")
         corners = tuple(side for corner in outline for side in corner)
         is_box = "points" not in value and not finite_number(value.get("rotation"))
+        kept = attributes_of(attributes)
         for label in labels:
             yield RelativeBox(
                 path, *sides, label, confidence, original if isinstance(original, str) else None, location,
-                "label-studio", () if is_box else corners,
+                "label-studio", () if is_box else corners, **kept.of_box,
             )  # fmt: skip
+        if kept.dropped:
+            yield kept.problem(location)
 
 
 def _corners(value: dict[str, Any], result: dict[str, Any]) -> list[tuple[float, float]] | None:

@@ -10,6 +10,7 @@ import pytest
 
 from framedex import Dataset, InvalidInput, Workspace
 from framedex.annotations import coco_folder, cvat
+from framedex.annotations.attributes import NOT_KEPT
 from framedex.annotations.problems import UNUSABLE, Problems
 from framedex.annotations.sources import read_annotations
 from framedex.storage.objects import objects_of
@@ -454,6 +455,46 @@ def test_label_studio__real_sizes(workspace: Workspace, tmp_path: Path) -> None:
         ("x/1.jpg", "cow", [20, 0, 60, 80]),
     ]
     assert {each.reason: each.count for each in dataset.problems}["shapes without a label"] == 2
+
+
+def test_label_studio__attributes(workspace: Workspace, tmp_path: Path) -> None:
+    """Choices, texts and numbers with the id of a shape are its attributes; lists of several choices are counted."""
+    folder = images(tmp_path / "l", "1.jpg")
+    square = {"x": 0, "y": 0, "width": 50, "height": 50}
+
+    def result(kind: str, name: str, value: Any, own: Any = "r", **place: Any) -> dict[str, Any]:
+        return {"id": own, "from_name": name, "type": kind, "value": {**place, **value}}
+
+    results = [
+        result("choices", "color", {"choices": ["red"]}, **square),
+        result("rectangle", "box", {}, **square),
+        result("rectanglelabels", "label", {"rectanglelabels": ["cat", "pet"]}, **square),
+        result("textarea", "note", {"text": ["a", "b"]}, **square),
+        result("number", "age", {"number": 2.5}),
+        result("rating", "", {"rating": 4}, **square),
+        result("choices", "truncated", {"choices": ["yes"]}),
+        result("choices", "several", {"choices": ["x", "y"]}, **square),
+        result("taxonomy", "kind", {"taxonomy": [["a", "b"]]}, **square),
+        result("choices", "light", {"choices": ["day"]}, own="other"),
+        result("choices", "color", {"choices": ["blue"]}, own=["r"], **square),
+    ]
+    guess = [
+        result("rectanglelabels", "label", {"rectanglelabels": ["dog"]}, own="p", **square),
+        result("choices", "color", {"choices": ["white"]}, own="p"),
+        choice("night"),
+    ]
+    task = {"data": {"image": "1.jpg"}, "annotations": [{"result": results}]}
+    put(folder / "export.json", [{**task, "predictions": [{"score": 0.5, "result": guess}]}])
+    dataset = made(workspace, folder)
+    assert facts(dataset) == {"1.jpg": (["day"], [], None)}
+    of_cat = {"color": "red", "note": "a\nb", "age": 2.5, "rating": 4}
+    assert attributes(dataset) == [of_cat, of_cat, {"color": "white"}]
+    counts = {each.reason: each.count for each in dataset.problems}
+    assert counts[NOT_KEPT] == counts["predictions that are no shapes with a score"] == 1
+    assert counts[UNUSABLE] == 2
+    objects = objects_of(stored_media(dataset))
+    assert objects is not None
+    assert objects.table.scan(["truncated"]).read_all()["truncated"].to_pylist() == [True, True, False]
 
 
 def test_label_studio__backslashes(workspace: Workspace, tmp_path: Path) -> None:
