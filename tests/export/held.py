@@ -6,7 +6,7 @@ This is the oracle of the round trips: :func:`behind` says in plain Python what 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,11 @@ Pixels = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Annotated:
-    """An image with all that formats may hold; the boxes without the name of the image."""
+    """An image with all that formats may hold; the boxes without the name of the image.
+
+    Attributes:
+        is_sized: whether a source declares the size of the image.
+    """
 
     name: str
     size: tuple[int, int]
@@ -90,6 +94,7 @@ class Annotated:
     part: str | None = None
     id: str | None = None
     boxes: tuple[Box, ...] = ()
+    is_sized: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """A dataset that passes through formats has what each of them can hold, and what is lost is counted."""
 
 import json
+import math
 import re
 import shutil
 import zipfile
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from framedex import Dataset, vql
 from framedex.annotations.boxes import Box
 from framedex.annotations.labels import parse_labels
-from framedex.annotations.shapes import NO_SHAPE, ObjectShape
+from framedex.annotations.shapes import NO_SHAPE, ObjectShape, bounds_of_shape
 from framedex.core.counts import counted
 from framedex.storage.classes import classes_of
 from framedex.storage.objects import objects_of
@@ -79,12 +80,16 @@ def objects(draw: st.DrawFn, size: tuple[int, int], classes: list[str]) -> Box:
     # Corners with few digits are the same behind fractions and percents, so that masks have the same pixels.
     left, upper, right, lower, middle = (round(each * 256) / 256 for each in (x, y, x + width, y + height, middle))
     triangle = [left, upper, right, upper, middle, lower]
-    drawn = draw(st.sampled_from(["box", "outline", "outlines", "mask", "keypoints"]))
+    drawn = draw(st.sampled_from(["box", "outline", "outlines", "mask", "keypoints", "turned"]))
     shape, points = None, None
     if drawn == "outline":
         shape = json.dumps([triangle])
     elif drawn == "outlines":
         shape = json.dumps([triangle, [left, upper, middle, lower, left, lower]])
+    elif drawn == "turned":
+        corners = turned(draw, x, y, width, height)
+        shape = json.dumps([corners])
+        x, y, width, height = bounds_of_shape(ObjectShape(shape)) or (x, y, width, height)
     elif drawn == "mask":
         start, end = sorted(draw(st.lists(st.integers(0, size[0] * size[1]), min_size=2, max_size=2, unique=True)))
         shape = json.dumps({"size": size[::-1], "counts": [start, end - start, size[0] * size[1] - end]})
@@ -96,6 +101,34 @@ def objects(draw: st.DrawFn, size: tuple[int, int], classes: list[str]) -> Box:
         iscrowd=draw(st.booleans()), truncated=draw(st.booleans()), difficult=draw(st.booleans()),
         attributes=draw(st.none() | ATTRIBUTES), shape=ObjectShape(shape, points),
     )  # fmt: skip
+
+
+def turned(draw: st.DrawFn, x: float, y: float, width: float, height: float) -> list[float]:
+    """Return the corners of a turned box within bounds: first the upper left one, then clockwise."""
+    angle, across, down = math.radians(draw(st.integers(1, 89))), *(draw(st.floats(0.5, 1)) for _ in range(2))
+    cos, sin = math.cos(angle), math.sin(angle)
+    scale = 0.999 / 2 * min(width / (across * cos + down * sin), height / (across * sin + down * cos))
+    corners = ((-across, -down), (across, -down), (across, down), (-across, down))
+    return [
+        each
+        for a, b in corners
+        for each in (x + width / 2 + (a * cos - b * sin) * scale, y + height / 2 + (a * sin + b * cos) * scale)
+    ]
+
+
+def turned_sides(box: Box) -> tuple[float, float, float, float, float] | None:
+    """Return the upper left corner, the width, the height and the angle in degrees of a turned box; None for others."""
+    if kind_of(box) != "outline" or len(segmentation(box)[0]) != 8:
+        return None
+    x, y, right, upper, _, _, left, lower = segmentation(box)[0]
+    return x, y, math.dist((x, y), (right, upper)), math.dist((x, y), (left, lower)), math.degrees(
+        math.atan2(upper - y, right - x)
+    )  # fmt: skip
+
+
+def declared(image: Annotated, width: str = "width", height: str = "height") -> dict[str, int]:
+    """Return the size that a source declares of an image, or nothing."""
+    return dict(zip((width, height), image.size, strict=True)) if image.is_sized else {}
 
 
 def texts(odd: list[str], *, plain: bool, most: int = 12) -> st.SearchStrategy[str]:
@@ -130,6 +163,7 @@ def contents(draw: st.DrawFn, *, plain: bool) -> Content:
             PARTS[number] if number < 2 else draw(st.sampled_from(PARTS)),
             str(draw(st.integers(0, 10**6)) * 10 + number),
             (*whole[number:], *draw(st.lists(objects(size, classes), max_size=4))),
+            is_sized=draw(st.booleans()),
         )
     return Content(images, tuple(classes))
 
@@ -151,7 +185,8 @@ def write_coco(folder: Path, content: Content) -> None:
         for box in image.boxes
     ]
     images = [
-        {"id": int(image.id or 0), "file_name": image.name, "labels": image.labels} for image in content.images.values()
+        {"id": int(image.id or 0), "file_name": image.name, "labels": image.labels, **declared(image)}
+        for image in content.images.values()
     ]
     categories = [{"id": number, "name": name} for number, name in enumerate(content.classes)]
     (folder / "annotations.json").write_text(
@@ -175,13 +210,19 @@ def write_cvat(folder: Path, content: Content) -> None:
     """Write ``annotations.xml`` of CVAT for images."""
     lines = []
     for number, image in content.images.items():
-        sides = f"width='{image.size[0]}' height='{image.size[1]}' subset='{image.part}'"
+        size = " ".join(f"{name}='{value}'" for name, value in declared(image).items())
+        sides = f"{size} subset='{image.part}'"
         lines.append(f"<image id='{number}' name={quoteattr(image.name)} {sides}>")
         lines += [f"<tag label={quoteattr(label)}/>" for label in image.labels]
         for box in image.boxes:
             corners = {"xtl": box.x, "ytl": box.y, "xbr": box.x + box.width, "ybr": box.y + box.height}
             kind, own = "box", " ".join(f"{name}='{value!r}'" for name, value in corners.items())
-            if kind_of(box) == "outline":
+            if (found := turned_sides(box)) is not None:
+                middle, (_, _, across, down, angle) = segmentation(box)[0], found
+                x, y = (middle[0] + middle[4]) / 2, (middle[1] + middle[5]) / 2
+                edges = zip(corners, (x - across / 2, y - down / 2, x + across / 2, y + down / 2), strict=True)
+                own = " ".join(f"{name}='{value!r}'" for name, value in edges) + f" rotation='{angle!r}'"
+            elif kind_of(box) == "outline":
                 (polygon,) = segmentation(box)
                 points = ";".join(f"{x!r},{y!r}" for x, y in zip(polygon[::2], polygon[1::2], strict=True))
                 kind, own = "polygon", f"points='{points}'"
@@ -217,10 +258,15 @@ def write_label_studio(folder: Path, content: Content) -> None:
         for box in image.boxes:
             sides = _fractions([box.x, box.y, box.width, box.height], image, 100)
             kind, value = "rectanglelabels", dict[str, Any](zip(("x", "y", "width", "height"), sides, strict=True))
-            if kind_of(box) == "outline":
+            size = declared(image, "original_width", "original_height")
+            if (turned_ := turned_sides(box)) is not None:
+                sides = _fractions(list(turned_[:4]), image, 100)
+                value = {**dict(zip(("x", "y", "width", "height"), sides, strict=True)), "rotation": turned_[4]}
+                size = dict(zip(("original_width", "original_height"), image.size, strict=True))  # it needs one
+            elif kind_of(box) == "outline":
                 points = _fractions(segmentation(box)[0], image, 100)
                 kind, value = "polygonlabels", {"points": list(zip(points[::2], points[1::2], strict=True))}
-            result = {"type": kind, "value": {**value, kind: [box.label]}}
+            result: dict[str, Any] = {**size, "type": kind, "value": {**value, kind: [box.label]}}
             result |= {"id": box.original_id} if box.original_id is not None else {}
             found.append(result | ({} if box.confidence is None else {"score": box.confidence}))
             if [each.original_id for each in image.boxes].count(box.original_id) == 1 and box.original_id is not None:

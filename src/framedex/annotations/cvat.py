@@ -2,14 +2,16 @@
 
 The file is read image by image, and track by track, with a parser that refuses declarations of entities. Edges are in
 pixels, counted from 0 (docs.cvat.ai, XML annotation format). Frames of a track are images that CVAT names by their
-number, ``frame_000012.png``; of a track the boxes of its key frames are read, with its id as ``track_id``. Attributes
-are texts, and a box that is turned has its corners as outline.
+number, ``frame_000012.png``; of a track the boxes of its key frames are read, with its id as ``track_id``, and on
+request those between them. Attributes are texts, and a box that is turned has its corners as outline.
 """
 
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -31,11 +33,15 @@ FILE = "annotations.xml"
 _CHUNK = 2**16  # bytes
 _HEAD = 2**16
 _MOST_SHAPES = 10**6  # of one image
+_HOMES = ("images/", "")
 _OTHERS = frozenset({"polyline", "points", "cuboid", "ellipse", "mask", "skeleton"})
 _BETWEEN = "boxes of tracks between key frames"
 _NO_FRAME = "boxes of tracks in frames that are no images"
 _ATTRIBUTES = "images whose tags have attributes, which are not read"
 _GROUP = "group_id"
+_EDGES = ("xtl", "ytl", "xbr", "ybr")
+_FRAME = re.compile(r"frame_([0-9]{6,12})")  # an image, without its suffix
+_ImagesIn = Callable[[str], Mapping[str, list[str]]]
 _label = lru_cache(1024)(label_of)  # the few names of classes
 _Shape = tuple[str, dict[str, str], dict[str, Any]]
 """The name of an element, its own attributes, and those of the object."""
@@ -161,17 +167,23 @@ def read_labels(folder: Path) -> Iterator[ImageLabels | AnnotationProblem]:
         yield problem(FILE, FILE, str(error))
 
 
-def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
+def read_boxes(folder: Path, problems: Problems, *, interpolate: bool = False) -> Iterator[Box]:
     """Yield the boxes and polygons of each image, and of the key frames of each track; all else is a problem.
+
+    Args:
+        folder: with the file.
+        problems: collects malformed parts.
+        interpolate: yield those between key frames, too, see :func:`_interpolated`.
 
     Raises:
         InvalidInput: the file cannot be read.
     """
     images_in = image_finder(os.fspath(folder))
+    frames = _frames(images_in) if interpolate else None
     for part in _parts(folder):
         name = part.attributes.get("name")
         if part.kind == "track":
-            yield from without_problems(_track(part, images_in), problems)
+            yield from without_problems(_track(part, images_in, frames), problems)
         elif name:
             size = size_of(part.attributes.get("width"), part.attributes.get("height"))
             boxes = _boxes(_path(folder, name), f"{FILE}: {name}", part.shapes, size)
@@ -180,25 +192,80 @@ def read_boxes(folder: Path, problems: Problems) -> Iterator[Box]:
             problems.add(AnnotationProblem(f"{FILE}: {name}", f"{part.further:,}", "labels have none", _ATTRIBUTES))
 
 
-def _track(track: _Part, images_in: Callable[[str], Mapping[str, list[str]]]) -> Iterator[Box | AnnotationProblem]:
-    """Yield the boxes of the key frames of a track in the images of these frames."""
+def _frames(images_in: _ImagesIn) -> list[int]:
+    """Return the numbers of the frames that are images, ascending."""
+    stems = {stem for home in _HOMES for stem in images_in(home.rstrip("/"))}
+    return sorted(int(found[1]) for stem in stems if (found := _FRAME.fullmatch(stem)))
+
+
+def _track(track: _Part, images_in: _ImagesIn, frames: Sequence[int] | None) -> Iterator[Box | AnnotationProblem]:
+    """Yield the boxes of the key frames of a track in the images of these frames.
+
+    Args:
+        track: the track.
+        images_in: returns the images in a folder by stem.
+        frames: the frames that are images, to yield the boxes between key frames, too; None for key frames alone.
+    """
     identifier = track.attributes.get("id", "")
     location, label = f"{FILE}: track {identifier}", track.attributes.get("label", "")
     of_track = {TRACK: int(identifier) if identifier.isascii() and identifier.isdigit() else identifier}
-    for kind, item, further in track.shapes:
+    for kind, item, further in track.shapes if frames is None else _interpolated(track.shapes, frames):
         if item.get("outside") == "1" or kind not in ("box", "polygon", *_OTHERS):
             continue
         frame = item.get("frame", "")
         place = f"{location}: frame {frame}"
-        if item.get("keyframe") == "0":
+        if frames is None and item.get("keyframe") == "0":
             yield problem(place, kind, "only key frames are read", _BETWEEN)
             continue
-        stem = f"frame_{frame:0>6}"
-        names = [f"{home}{name}" for home in ("images/", "") for name in images_in(home.rstrip("/")).get(stem, ())]
+        stem = f"frame_{frame:0>6}" if frame else frame
+        names = [f"{home}{name}" for home in _HOMES for name in images_in(home.rstrip("/")).get(stem, ())]
         if len(names) != 1:
             yield problem(place, stem, "must be the name of one image, without its suffix", _NO_FRAME)
         else:
             yield from _boxes(names[0], place, [(kind, {**item, "label": label}, further | of_track)])
+
+
+def _interpolated(shapes: Sequence[_Shape], frames: Sequence[int]) -> Iterator[_Shape]:
+    """Yield the shapes of a track, with boxes in all frames between its key frames.
+
+    The edges and the angle of a box change evenly from key frame to key frame. All else is that of the key frame
+    before, also whether the object is outside, so that it has no box. Polygons, and boxes behind the last key frame,
+    are those that the file has. CVAT does the same (docs.cvat.ai, track mode).
+
+    Args:
+        shapes: the shapes, by frame.
+        frames: the frames that are images, ascending.
+    """
+    before, written = None, list[_Shape]()
+    for shape in shapes:
+        if shape[1].get("keyframe") == "0":
+            written.append(shape)
+            continue
+        between = list[_Shape]() if before is None else list(_between(before, shape, frames))
+        filled = {item["frame"] for _, item, _ in between}
+        yield from (each for each in written if each[1].get("frame") not in filled)
+        yield from between
+        yield shape
+        before, written = shape, []
+    yield from written
+
+
+def _between(start: _Shape, end: _Shape, frames: Sequence[int]) -> Iterator[_Shape]:
+    """Yield the boxes between two key frames; none if a shape is no box, or the object is outside."""
+    (kind, item, further), (last_kind, last, _) = start, end
+    numbers = [finite_number(each.get(name)) for each in (item, last) for name in ("frame", *_EDGES)]
+    if kind != "box" or last_kind != "box" or item.get("outside") == "1" or None in numbers:
+        return
+    first, *edges = [each for each in numbers[:5] if each is not None]
+    final, *targets = [each for each in numbers[5:] if each is not None]
+    angle, target = (finite_number(each.get("rotation")) or 0.0 for each in (item, last))
+    turn = (target - angle + 180) % 360 - 180  # the shorter way
+    for frame in frames[bisect_right(frames, first) : bisect_left(frames, final)]:
+        share = (frame - first) / (final - first)
+        sides = {
+            name: repr(edge + (goal - edge) * share) for name, edge, goal in zip(_EDGES, edges, targets, strict=True)
+        }
+        yield kind, {**item, **sides, "frame": str(frame), "rotation": repr(angle + turn * share)}, further
 
 
 def _path(folder: Path, name: str) -> str:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from framedex.annotations import (
@@ -48,6 +48,7 @@ class AnnotationFormat:
         name: the format's name, stored as the ``source`` of its boxes.
         read_labels: reads labels and captions of whole images; None if the format has none.
         read_boxes: reads boxes; None if the format has none.
+        read_interpolated: as *read_boxes*, with the boxes between key frames of tracks; None if the format has none.
         labels_file: the name of the file with labels; None if *read_labels* takes the folder.
         boxes_file: the name of the file with boxes; None if *read_boxes* takes the folder. A file with the same suffix
             that a user passes has this format, too.
@@ -65,6 +66,7 @@ class AnnotationFormat:
     shown: str
     read_labels: ReadLabels | None = None
     read_boxes: ReadBoxes | None = None
+    read_interpolated: ReadBoxes | None = None
     labels_file: str | None = None
     boxes_file: str | None = None
     read_lists: ReadLists | None = None
@@ -189,6 +191,7 @@ FORMATS: tuple[AnnotationFormat, ...] = (
         "a folder of CVAT",
         read_labels=cvat.read_labels,
         read_boxes=cvat.read_boxes,
+        read_interpolated=partial(cvat.read_boxes, interpolate=True),
         has_boxes=cvat.is_cvat,
         find_files=cvat.find_files,
     ),

@@ -35,12 +35,14 @@ class BoxSource:
         format: the format, which reads boxes.
         loose: whether the source lies in another folder than the images, so that its paths may differ from theirs.
         allowed: the folders from which it may be read; None for any.
+        interpolate: whether boxes between key frames of tracks are read, too.
     """
 
     path: Path
     format: AnnotationFormat
     loose: bool = False
     allowed: AllowedFolders | None = None
+    interpolate: bool = False
 
 
 def read_annotations(
@@ -240,8 +242,9 @@ def _distinct(sources: Sequence[BoxSource]) -> list[BoxSource]:
 def _counted(
     source: BoxSource, problems: Problems, index: BoxIndex, progress: Callable[[int], None]
 ) -> Iterator[Box | RelativeBox]:
-    assert source.format.read_boxes is not None, "it has boxes"
-    read: Callable[[], Iterator[Box | RelativeBox]] = partial(source.format.read_boxes, source.path, problems)
+    reader = (source.format.read_interpolated if source.interpolate else None) or source.format.read_boxes
+    assert reader is not None, "it has boxes"
+    read: Callable[[], Iterator[Box | RelativeBox]] = partial(reader, source.path, problems)
     for box in each_within(source.allowed, read):
         if len(index) % 4096 == 0:
             progress(len(index))

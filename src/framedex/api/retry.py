@@ -66,7 +66,7 @@ def _add(context: Context, dataset_id: str, config: _Config) -> Job:
 
 
 def _add_objects(context: Context, dataset_id: str, config: _Config) -> Job:
-    return objects_job(context, dataset_id, config["boxes"])
+    return objects_job(context, dataset_id, config["boxes"], interpolate=config.get("interpolate", False))
 
 
 def _reindex(context: Context, dataset_id: str, config: _Config) -> Job:

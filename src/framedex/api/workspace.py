@@ -20,7 +20,7 @@ from framedex.core.lru_cache import LruCache
 from framedex.core.naming import check_dataset_name
 from framedex.encoders import Encoder, TextEncoder, choose_text_encoder
 from framedex.errors import Conflict, Forbidden, InvalidInput, MissingDependency, NotFound, Unavailable
-from framedex.jobs.ingest.content import with_boxes
+from framedex.jobs.ingest.content import with_boxes, with_interpolation
 from framedex.media.frame_sampling import Sampling
 from framedex.operations.backups.restore import count_restored, restore_files
 from framedex.operations.catch_up import CatchUp
@@ -224,6 +224,7 @@ class Workspace(WorkspaceUpkeep):
         display_range: tuple[float, float] | None = None,
         boxes: Any = None,
         class_folders: bool | None = None,
+        interpolate: bool = False,
         force: bool = False,
     ) -> Dataset:
         """Create a dataset of images and videos: read, measure, encode, cluster and compare them.
@@ -252,6 +253,8 @@ class Workspace(WorkspaceUpkeep):
                 folder of Pascal VOC or YOLO files, or a list of these; see docs/objects.md.
             class_folders: whether the names of the folders in a folder are the labels of the images in them, and names
                 as ``train`` above them tags. By default they are where nothing else can be meant.
+            interpolate: read the boxes between the key frames of tracks, too, as CVAT shows them; by default they are
+                counted in :attr:`Dataset.problems`. Also applies to files that are added to the folder later.
             force: begin also where the search of neighbours will take longer than the limit of the settings
                 (``index_hours``), as with millions of vectors without clusters.
 
@@ -272,9 +275,11 @@ class Workspace(WorkspaceUpkeep):
         self._check_free(name)
         sampling = Sampling(frames_per_second, scene_changes)
         check_flag("class_folders", class_folders, optional=True)
+        check_flag("interpolate", interpolate)
         check_flag("force", force)
         with opened_source(self._context, name, source, encoder, class_folders) as (opened, draft):
             content = opened if boxes is None else with_boxes(opened, boxes, self._context.settings)
+            content = with_interpolation(content, interpolate=interpolate)
             config = new_embedding_config(content, thresholds, sampling, display_range)
             with self._context.catalog.write() as connection:
                 dataset_id = draft or datasets.insert_dataset(

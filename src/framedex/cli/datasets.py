@@ -30,6 +30,9 @@ BoxesOption = Annotated[
     list[Path] | None,
     typer.Option(help="Bounding boxes: a COCO file, a table, or a folder of VOC or YOLO files. Repeatable."),
 ]
+InterpolateOption = Annotated[
+    bool, typer.Option("--interpolate", help="Read boxes between key frames of tracks of CVAT, too.")
+]
 ClassFoldersOption = Annotated[
     bool | None,
     typer.Option(
@@ -63,6 +66,7 @@ def create(
     ] = None,
     boxes: BoxesOption = None,
     class_folders: ClassFoldersOption = None,
+    interpolate: InterpolateOption = False,
     force: ForceOption = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -79,6 +83,7 @@ def create(
             display_range=display_range,
             boxes=boxes or None,
             class_folders=class_folders,
+            interpolate=interpolate,
             force=force,
         )
         seconds = time.perf_counter() - start
@@ -162,6 +167,7 @@ def add(
     external_id: Annotated[str | None, typer.Option(help="External id that the role requires.")] = None,
     settle: Annotated[bool, typer.Option("--reindex", help="Rebuild the index afterwards.")] = False,
     class_folders: ClassFoldersOption = None,
+    interpolate: InterpolateOption = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -180,6 +186,7 @@ def add(
             external_id=external_id,
             auto_reindex=settle,
             class_folders=class_folders,
+            interpolate=interpolate,
         )
         seconds = time.perf_counter() - start
         info = dataset.info
@@ -202,6 +209,7 @@ def add_objects(
         list[Path],
         typer.Argument(help="COCO files, tables (.csv, .parquet), or folders of Pascal VOC or YOLO files."),
     ],
+    interpolate: InterpolateOption = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -210,7 +218,7 @@ def add_objects(
         start = time.perf_counter()
         dataset = ws.dataset(name)
         before = dataset.objects.count()
-        dataset.add_objects(boxes)
+        dataset.add_objects(boxes, interpolate=interpolate)
         seconds = time.perf_counter() - start
         count = dataset.objects.count()
         if as_json:

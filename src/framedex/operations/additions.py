@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from framedex.annotations.sources import BoxSource, resolve_box_sources
@@ -11,7 +12,14 @@ from framedex.errors import Conflict, Forbidden, InvalidInput, NotIndexed
 from framedex.jobs.add import add
 from framedex.jobs.add_objects import add_objects
 from framedex.jobs.context import JobContext
-from framedex.jobs.ingest.content import AdditionRequest, Content, FilesInput, encoder_for_images, open_addition
+from framedex.jobs.ingest.content import (
+    AdditionRequest,
+    Content,
+    FilesInput,
+    encoder_for_images,
+    open_addition,
+    with_interpolation,
+)
 from framedex.jobs.ingest.uploads import UploadSource
 from framedex.media.files import allowed_folders, below
 from framedex.media.remote import is_remote
@@ -65,6 +73,7 @@ def start_addition(
             if (root := _lost_root(context, dataset_id, request.path)) is not None:
                 raise InvalidInput(_LOST.format(shown := text_of_path(root)[0], shlex.quote(shown))) from error
             raise
+    content = with_interpolation(content, interpolate=request.interpolate)
     task_config = {"operation": Operation.ADD_MEDIA, "content": content.config, "auto_reindex": auto_reindex}
     try:
         return start(
@@ -91,9 +100,9 @@ def _lost_root(context: Context, dataset_id: str, path: Any) -> str | None:
     return next((root for root in local if not os.path.exists(root)), None)  # noqa: PTH110 - any bytes
 
 
-def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
+def start_objects(context: Context, dataset_id: str, boxes: Any, *, interpolate: bool) -> Task:
     """Start the task that adds objects to a dataset; see :meth:`framedex.Dataset.add_objects`."""
-    sources = resolve_box_sources(boxes, allowed_folders(context.settings))
+    sources = _box_sources(context, boxes, interpolate=interpolate)
     _encoder(context, dataset_id)
     paths = list(dict.fromkeys(os.fspath(each.path) for each in sources))
     return start(
@@ -102,13 +111,19 @@ def start_objects(context: Context, dataset_id: str, boxes: Any) -> Task:
         TaskType.MEDIA_ADDITION,
         _add_objects_job(context, sources),
         operation=Operation.ADD_OBJECTS,
-        config={"operation": Operation.ADD_OBJECTS, "boxes": paths},
+        config={"operation": Operation.ADD_OBJECTS, "boxes": paths, "interpolate": interpolate},
     )
 
 
-def objects_job(context: Context, dataset_id: str, paths: Sequence[str]) -> Job:
+def _box_sources(context: Context, boxes: Any, *, interpolate: bool) -> list[BoxSource]:
+    return [
+        replace(each, interpolate=interpolate) for each in resolve_box_sources(boxes, allowed_folders(context.settings))
+    ]
+
+
+def objects_job(context: Context, dataset_id: str, paths: Sequence[str], *, interpolate: bool) -> Job:
     """Return the job of a task that adds objects, for a retry."""
-    sources = resolve_box_sources(paths, allowed_folders(context.settings))
+    sources = _box_sources(context, paths, interpolate=interpolate)
     return with_job_context(context, dataset_id, _add_objects_job(context, sources))
 
 

@@ -29,7 +29,7 @@ def addition_of(context: Context, dataset_id: str, folder: SourceFolder) -> Addi
     root = media.roots[folder.root]
     place = locate(root, folder.path) if folder.path else root
     if not is_remote(place):
-        return AdditionRequest(path=place, class_folders=folder.class_folders)
+        return AdditionRequest(path=place, class_folders=folder.class_folders, interpolate=folder.interpolate)
     role = media.generation.summary.role_of(folder.root)
     return AdditionRequest(s3_uri=f"{place}/", assume_role=role and role.arn, external_id=role and role.external_id)
 

@@ -96,6 +96,7 @@ class SourceFolder(BaseModel):
         root: the number of its source root.
         path: its path below that root; empty for the root itself.
         class_folders: whether the folders in it are classes; None to decide.
+        interpolate: whether boxes between key frames of tracks in it are read, too.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,6 +104,7 @@ class SourceFolder(BaseModel):
     root: int
     path: str = ""
     class_folders: bool | None = None
+    interpolate: bool = False
 
 
 class Summary(IndexSummary):

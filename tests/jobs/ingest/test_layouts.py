@@ -376,6 +376,73 @@ def test_cvat__tracks(workspace: Workspace, tmp_path: Path) -> None:
     assert counts[UNUSABLE] == 1
 
 
+def track(*shapes: str) -> str:
+    """Return a file of CVAT with a track."""
+    return f'<annotations><track id="4" label="cat">{"".join(shapes)}</track></annotations>'
+
+
+def key(frame: int, x: float, *, outside: int = 0, keyframe: int = 1, rest: str = "", inner: str = "") -> str:
+    """Return a box of a track that is 20 by 10 pixels large, at some x and twice this y."""
+    sides = f'xtl="{x}" ytl="{2 * x}" xbr="{x + 20}" ybr="{2 * x + 10}"'
+    return f'<box frame="{frame}" outside="{outside}" keyframe="{keyframe}" {sides} {rest}>{inner}</box>'
+
+
+INNER = '<attribute name="a">1</attribute>'
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ((key(0, 10, inner=INNER), key(4, 30)), {0: 10, 1: 15, 3: 25, 4: 30}),  # frame 2 is no image
+        ((key(0, 10), key(1, 99, keyframe=0), key(4, 30)), {0: 10, 1: 15, 3: 25, 4: 30}),  # as the file should have it
+        ((key(0, 10), key(4, 30, outside=1), key(6, 10), key(7, 10)), {0: 10, 1: 15, 3: 25, 6: 10, 7: 10}),
+        ((key(0, 10), key(1, 12, keyframe=0)), {0: 10, 1: 12}),  # behind the last key frame
+        ((key(4, 30), key(0, 10)), {4: 30, 0: 10}),
+        ((key(0, 10), key(10**30, 10)), {0: 10, 1: 10, 3: 10, 4: 10, 5: 10, 6: 10, 7: 10}),
+        ((key(0, 10), key(4, 30).replace("30", "nan")), {0: 10}),
+        ((key(0, 10), '<polygon frame="3" points="0,0;9,0;9,9"/>'), {0: 10, 3: 0}),
+        ((key(0, 10), key(4, 30).replace('frame="4"', "")), {0: 10}),
+    ],
+)
+def test_cvat__interpolation(tmp_path: Path, shapes: tuple[str, ...], expected: dict[int, float]) -> None:
+    """Boxes between key frames move evenly, in frames that are images and as long as the object is not outside."""
+    folder = images(tmp_path / "c", *(f"frame_{number:06}.jpg" for number in (0, 1, 3, 4, 5, 6, 7)))
+    put(folder / "annotations.xml", track(*shapes))
+    found = list(cvat.read_boxes(folder, Problems(), interpolate=True))
+    assert {int(each.name[6:12]): each.x for each in found} == expected
+    assert len(found) == len(expected)
+    assert all(each.y == 2 * each.x for each in found)
+    assert all(json.loads(each.attributes or "")["track_id"] == 4 for each in found)
+    assert {each.name for each in found if "a" in json.loads(each.attributes or "")} <= {
+        f"frame_{number:06}.jpg" for number in (0, 1, 3)
+    }
+
+
+def test_cvat__interpolation_of_angles(tmp_path: Path) -> None:
+    """A box turns the shorter way between key frames: from 350 over 0 to 10 degrees."""
+    folder = images(tmp_path / "c", *(f"images/frame_{number:06}.png" for number in range(3)))
+    put(folder / "annotations.xml", track(key(0, 10, rest='rotation="350"'), key(2, 10, rest='rotation="10"')))
+    _, middle, _ = cvat.read_boxes(folder, Problems(), interpolate=True)
+    assert [middle.x, middle.y, middle.width, middle.height] == pytest.approx([10, 20, 20, 10])
+
+
+@pytest.mark.slow
+def test_cvat__interpolation_is_kept(workspace: Workspace, tmp_path: Path) -> None:
+    """An import, an addition, a sync and an addition of objects read boxes between key frames where asked."""
+    folder = images(tmp_path / "c", *(f"frame_{number:06}.jpg" for number in range(3)))
+    put(folder / "annotations.xml", track(key(0, 10), key(4, 30)))
+    plain = made(workspace, folder)
+    dataset = workspace.create_dataset("e", folder, Averages(), interpolate=True)
+    assert (plain.objects.count(), dataset.objects.count()) == (1, 3)
+    plain.add_objects(folder, interpolate=True)
+    assert plain.objects.count() == 3
+    images(folder, "frame_000003.jpg")
+    write(folder / "frame_000003.jpg", photo(9))
+    plain.add_media(folder, interpolate=True)
+    dataset.sync(apply=True)
+    assert (plain.objects.count(), dataset.objects.count()) == (4, 4)
+
+
 def choice(*names: str) -> dict[str, Any]:
     """Return choices of Label Studio."""
     return {"type": "choices", "value": {"choices": names}}

@@ -390,6 +390,7 @@ class Dataset(
         auto_reindex: bool = False,
         wait: bool = True,
         class_folders: bool | None = None,
+        interpolate: bool = False,
     ) -> Task:
         """Add images and videos. They join existing clusters and duplicate groups, or form new ones.
 
@@ -414,6 +415,7 @@ class Dataset(
             auto_reindex: reindex the dataset afterwards.
             wait: return when the task is done, showing progress; else return as soon as all uploads are stored.
             class_folders: whether the names of folders are labels, see :meth:`Workspace.create_dataset`.
+            interpolate: read the boxes between the key frames of tracks, see :meth:`Workspace.create_dataset`.
 
         Returns:
             the task, type MEDIA_ADDITION. Afterwards the dataset's status is PARTIAL INDEX, or READY with
@@ -435,13 +437,14 @@ class Dataset(
         """
         check_allowed(self._context)
         check_flag("class_folders", class_folders, optional=True)
-        request = AdditionRequest(path, files, archive, s3_uri, assume_role, external_id, class_folders)
+        check_flag("interpolate", interpolate)
+        request = AdditionRequest(path, files, archive, s3_uri, assume_role, external_id, class_folders, interpolate)
         self.task = start_addition(self._context, self.id, request, auto_reindex=auto_reindex, show_progress=wait)
         if wait:
             wait_for(self.task, f"add_media {self.name!r}")
         return self.task
 
-    def add_objects(self, boxes: Any, *, wait: bool = True) -> Task:
+    def add_objects(self, boxes: Any, *, interpolate: bool = False, wait: bool = True) -> Task:
         """Add objects (labelled bounding boxes) from annotation files.
 
         The crop of each bounding box is measured, encoded and indexed like an image. Boxes that the dataset already has
@@ -451,6 +454,7 @@ class Dataset(
             boxes: a COCO file (``.json``), a table (``.csv``, ``.parquet`` with ``filename, col_x, row_y, width,
                 height, label``), a folder of Pascal VOC or YOLO files, or a list of these. Images are named by their
                 paths within the dataset's source folder, or by bare file names.
+            interpolate: read the boxes between the key frames of tracks, see :meth:`Workspace.create_dataset`.
             wait: return when the task is done, showing progress; else at once.
 
         Returns:
@@ -466,7 +470,8 @@ class Dataset(
             >>> ds.objects.where(vql.labels("bird")).count()
             1
         """
-        self.task = start_objects(self._context, self.id, boxes)
+        check_flag("interpolate", interpolate)
+        self.task = start_objects(self._context, self.id, boxes, interpolate=interpolate)
         if wait:
             wait_for(self.task, f"add_objects {self.name!r}")
         return self.task

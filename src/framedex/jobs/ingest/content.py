@@ -114,6 +114,7 @@ class AdditionRequest:
         assume_role: role to assume for reading remote objects.
         external_id: value that the trust policy of the role may require.
         class_folders: whether the folders in a folder are classes; None to decide.
+        interpolate: whether boxes between key frames of tracks are read, too.
     """
 
     path: Any = None
@@ -123,6 +124,7 @@ class AdditionRequest:
     assume_role: str | None = None
     external_id: str | None = None
     class_folders: bool | None = None
+    interpolate: bool = False
 
     def __post_init__(self) -> None:
         """Check the arguments.
@@ -435,6 +437,15 @@ def with_boxes(content: Content, request: Any, settings: Settings) -> Content:
     return replace(content, boxes=(*content.boxes, *sources), config=config)
 
 
+def with_interpolation(content: Content, *, interpolate: bool) -> Content:
+    """Return a content whose boxes between key frames of tracks are read, too, if *interpolate*."""
+    if not interpolate or not isinstance(content, FilesInput):
+        return content
+    config = None if content.config is None else {**content.config, "interpolate": True}
+    boxes = tuple(replace(each, interpolate=True) for each in content.boxes)
+    return replace(content, boxes=boxes, config=config)
+
+
 def encoder_for_images(config: EmbeddingConfig, settings: Settings) -> Encoder:
     """Return the encoder of a dataset.
 
@@ -500,7 +511,8 @@ def content_from_config(
         Unavailable: it is in a bucket that cannot be reached.
     """
     found = _open_from_config(config, embedding_config, layout, settings)
-    return with_boxes(found, config["boxes"], settings) if config.get("boxes") else found
+    found = with_boxes(found, config["boxes"], settings) if config.get("boxes") else found
+    return with_interpolation(found, interpolate=config.get("interpolate", False))
 
 
 def _open_from_config(

@@ -110,7 +110,9 @@ def with_source_folder(summary: Summary, content: Content, placement: SourcePlac
     if not is_whole or text_of_path(path)[1] is not None:  # a name that is no UTF-8 cannot be stored in JSON
         return summary
     chosen = (content.config or {}).get("class_folders")
-    return summary.with_folder(SourceFolder(root=placement.root, path=path, class_folders=chosen))
+    interpolate = any(each.interpolate for each in content.boxes)
+    folder = SourceFolder(root=placement.root, path=path, class_folders=chosen, interpolate=interpolate)
+    return summary.with_folder(folder)
 
 
 def source_roots(content: Content) -> list[str]:
