@@ -8,8 +8,8 @@ other tools offer.
 Then pairs of a photo and one copy that was turned, mirrored or only recompressed, of photos as they came and of small
 ones (a third of the size, saved at quality 80, and their copies made from that).
 
-Then pairs of a photo and one copy of another size, another part or another exposure. A group for which Framedex is not
-sure counts neither as kept nor as wrong.
+Then pairs of a photo and one copy: of another size, another part, another exposure, or with one of the 28 edits by
+which copies are measured. A group for which Framedex is not sure counts neither as kept nor as wrong.
 """
 
 import argparse
@@ -77,7 +77,11 @@ COPIES: Mapping[str, Callable[[Image.Image], Image.Image]] = {
     "darkened": lambda image: ImageEnhance.Brightness(image).enhance(0.6),
     "overexposed": lambda image: ImageEnhance.Brightness(image).enhance(1.6),
 }
-COPY_QUALITIES = (60, 95)
+SINGLES: Mapping[str, tuple[Callable[[Image.Image], Image.Image], Sequence[int]]] = {
+    **{kind: (made, (60, 95)) for kind, made in COPIES.items()},
+    **{kind: (made, (quality,)) for kind, (made, quality) in EDITS.items()},
+}
+"""Each kind of single copies: how it is made, and the qualities at which it is saved."""
 
 
 def main() -> None:
@@ -85,6 +89,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--groups", type=int, default=40)
     parser.add_argument("--singles", type=int, default=80, help="photos with one copy of each further kind")
+    parser.add_argument("--kinds", nargs="+", choices=SINGLES, help="kinds of single copies; by default all")
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=list(_PARTS))
     parser.add_argument("--halves", nargs="+", choices=HALVES, default=[HALVES[1]])
     options = parser.parse_args()
@@ -107,12 +112,12 @@ def _cell(value: Any) -> Any:
 def _singles(options: argparse.Namespace, name: str) -> list[dict[str, Any]]:
     """Return, for each kind of copy and quality, what happens to the photos with one such copy."""
     rows = []
-    for kind, made in COPIES.items():
-        for quality in COPY_QUALITIES:
+    for kind, (made, qualities) in SINGLES.items():
+        for quality in qualities if not options.kinds or kind in options.kinds else ():
             with tempfile.TemporaryDirectory(prefix="bench-") as work:
                 folder, count = Path(work) / "photos", 0
                 for number, raw in _chosen(options.data, name, options.singles, folder):
-                    copy = _jpeg(made(Image.open(io.BytesIO(raw))), quality)
+                    copy = _jpeg(made(Image.open(io.BytesIO(raw)).convert("RGB")), quality)
                     (folder / f"{number}__{ORIGINAL}.jpg").write_bytes(raw)
                     (folder / f"{number}__{_name_of_copy(number)}.jpg").write_bytes(copy)
                     count += 1

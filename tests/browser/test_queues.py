@@ -271,6 +271,21 @@ def test_history__undoes_a_step(own_site: Site, open_page: Open) -> None:
     assert dataset.where(vql.tags("keep")).count() == 0
 
 
+@pytest.mark.slow
+def test_issues__counted_alike(site: Site, open_page: Open) -> None:
+    """The tab, the page and the library count the same images beyond a limit, and beyond one that is tried."""
+    dataset = site.dataset
+    page = open_page(site, "/d/pets/issues/dark")
+    n = dataset.where(vql.issues("dark")).count()
+    expect(page.get_by_text(f"{n} image{'' if n == 1 else 's'} beyond this limit", exact=True)).to_be_visible()
+    slider = page.get_by_role("slider")
+    for key in ("End", "PageDown"):
+        slider.press(key)
+        limit = float(slider.input_value())
+        n = dataset.where(vql.quality("dark", "lt", limit)).count()
+        expect(page.get_by_text(f"{n} images beyond this limit", exact=True)).to_be_visible()
+
+
 @pytest.fixture
 def mixed(own_site: Site, tmp_path: Path) -> Dataset:
     """Copies of which the original is sure, and of which it is not; pictures of a scene."""
@@ -296,7 +311,7 @@ def test_duplicates__facts_and_unsure_groups(own_site: Site, open_page: Open, mi
     table = page.get_by_role("table", name="Facts of the members")
     rows = table.get_by_role("row")
     expect(rows).to_have_count(3)
-    for name in ("Pixels", "Detail, megapixels", "Quality", "Compressed twice", "Clipped", "Metadata", "Changed"):
+    for name in ("Pixels", "Detail, MP", "Quality", "Compressed twice", "Clipped", "Metadata", "Changed"):
         expect(table.get_by_role("columnheader", name=name, exact=True)).to_be_visible()
     group = mixed.duplicates()[0]
     kept = group.file_names[group.media_ids.index(group.keep)]

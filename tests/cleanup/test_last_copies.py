@@ -61,7 +61,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Dat
 places = st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=8, unique=True)
 rules = st.fixed_dictionaries(
     {
-        "duplicates": st.sampled_from([None, 0.96, 0.98, 1.0, "exact"]),
+        "duplicates": st.sampled_from([None, 0.96, 0.98, 1.0, "exact", "near"]),
         "issues": st.sampled_from([[], ["odd_size"], ["dark", "corrupted"], ["odd_size", "corrupted", "dark"]]),
         "keep": st.sampled_from(["best", "first", "oldest", "largest"]),
         "basket": st.booleans(),
@@ -160,7 +160,7 @@ def pairs(workspace: Workspace, tmp_path: Path) -> Dataset:
     return prepared(workspace, "pairs", folder, "gist")
 
 
-@pytest.mark.parametrize("duplicates", [0.96, "exact"])
+@pytest.mark.parametrize("duplicates", [0.96, "exact", "near"])
 def test_plan__keeps_what_a_person_chose(pairs: Dataset, duplicates: Any) -> None:
     """What was chosen instead of the basket stays, whatever the rule proposes; the plan has the basket, too."""
     (first, *_) = pairs.duplicates(exact=True)

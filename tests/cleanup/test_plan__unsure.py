@@ -32,6 +32,8 @@ def test_plan__without_unsure_groups(workspace: Workspace, tmp_path: Path) -> No
     assert plan.words.endswith("; 1 group left out, as the original is not sure")
     found = proposed_copies(dataset, 0.96)
     assert (found.media_ids, found.n_groups, found.n_unsure) == ([coarse], 1, 1)
+    wide = proposed_copies(dataset, 0.96, unsure=True)
+    assert (len(wide.media_ids), wide.n_groups, wide.n_unsure) == (2, 2, 0)
     for more in ({"unsure": True}, {"keep": "largest"}):
         plan = dataset.plan_cleanup(duplicates=0.96, **more)
         assert (len(plan), plan.summary.unsure, "left out" in plan.words) == (2, 0, False)

@@ -128,7 +128,7 @@ def test_quality__has_histograms(shared: tuple[Dataset, Client]) -> None:
 def test_duplicates__page_by_page(shared: tuple[Dataset, Client]) -> None:
     """Groups are those of the library, with the image to keep and the reason."""
     dataset, client = shared
-    expected = [each.model_dump() for each in dataset.duplicates()]
+    expected = [each.model_dump(mode="json") for each in dataset.duplicates()]
     pages = [client.get(url(dataset, f"/duplicates?offset={offset}&limit=1")).json() for offset in range(len(expected))]
     assert [group for page in pages for group in page["groups"]] == expected
     assert [page["has_more"] for page in pages] == [True] * (len(expected) - 1) + [False]
@@ -144,7 +144,15 @@ def test_duplicates__page_by_page(shared: tuple[Dataset, Client]) -> None:
     assert client.get(url(dataset, f"/duplicates?of={alone}")).json()["groups"] == []
     assert client.get(url(dataset, "/duplicates?of=nothing")).status_code == 404
     wrong = f"of={member}&exact=true", f"of={member}&entity_type=VIDEOS", f"of={member}&within_videos=true"
-    for query in (*wrong, "similarity=0.9", "similarity=1.1", "limit=0", "limit=501", f"rid={rid}&entity_type=VIDEOS"):
+    for query in (
+        *wrong,
+        "near=true&exact=true",
+        "similarity=0.9",
+        "similarity=1.1",
+        "limit=0",
+        "limit=501",
+        f"rid={rid}&entity_type=VIDEOS",
+    ):
         assert client.get(url(dataset, f"/duplicates?{query}")).status_code == 422, query
 
 

@@ -30,7 +30,8 @@ _LEVELS = 255  # the highest grey level
 _TRACED, _LEAST_SPREAD = 128, 4.0  # pixels a side of the part by which a place is found, and its spread of grey levels
 _FOUND = 0.8  # correlation of that part at its place, and of a reduced image that is searched for it
 _SHADE, _SHADED = 8, 0.5  # grey levels of one shade, and its share of what somebody drew around an image
-_COARSER = 1.2  # times the steps of the source, for an image whose own quantisation may hide other changes
+_DIFFERENT = 0.3  # unexplained share of an image whose values are cut off and that was not saved from the other one
+_COARSER, _COARSE = 1.2, 4.0  # times the steps of the source, and mean step, that may hide other changes
 _FEW, _ABOUT_ONE = 0.01, 0.25  # unexplained share and natural logarithm of the spread of such an image
 _GOOD = 0.01  # share of unexplained coefficients of an image that was certainly saved from the other one
 _FITS = 0.05  # the same of one that could have been
@@ -158,20 +159,32 @@ def made_from(samples: Sequence[ComparedPart]) -> tuple[Matrix, Matrix]:
         there, back = fit(samples[one], samples[other]), fit(samples[other], samples[one])
         possible[one, other], possible[other, one] = there.is_possible, back.is_possible
         if possible[one, other] or possible[other, one]:
-            shown[one, other], shown[other, one] = _directions(samples[one], samples[other], there, back)
+            # Without coefficients an enlarged image explains the smaller one as well as that explains it.
+            if _have_one_size(samples[one], samples[other]) or not _is_cut_off(samples[one], samples[other]):
+                shown[one, other], shown[other, one] = _directions(samples[one], samples[other], there, back)
         else:
             shown[one, other], shown[other, one] = _is_part(samples[one], samples[other])
     return shown, possible
 
 
+def _have_one_size(one: ComparedPart, other: ComparedPart) -> bool:
+    """Return whether two images have the same sides, in either order, but for what turning without a loss changes."""
+    sides = [sorted((each.width, each.height)) for each in (one, other)]
+    return all(abs(side - its) < _SAME_SIZE for side, its in zip(*sides, strict=True))
+
+
 def _directions(one: ComparedPart, other: ComparedPart, there: SourceFit, back: SourceFit) -> tuple[bool, bool]:
     """Return whether an image is shown to be made from another one, and that from it, by their fits."""
     is_visible = max(one.steps.mean(), other.steps.mean()) >= _VISIBLE
-    coarser = float(one.steps.mean() / other.steps.mean())
     return (
-        _is_shown(there, back, is_visible=is_visible, is_coarser=coarser > _COARSER),
-        _is_shown(back, there, is_visible=is_visible, is_coarser=1 / coarser > _COARSER),
+        _is_shown(there, back, is_visible=is_visible, is_coarser=_is_coarser(one, other)),
+        _is_shown(back, there, is_visible=is_visible, is_coarser=_is_coarser(other, one)),
     )
+
+
+def _is_coarser(image: ComparedPart, source: ComparedPart) -> bool:
+    """Return whether an image has so much coarser steps than another one that they explain other changes, too."""
+    return bool(image.steps.mean() >= max(_COARSE, _COARSER * source.steps.mean()))
 
 
 def _is_part(one: ComparedPart, other: ComparedPart) -> tuple[bool, bool]:
@@ -265,9 +278,11 @@ def _is_shown(there: SourceFit, back: SourceFit, *, is_visible: bool, is_coarser
         return False
     if is_coarser and there.spread and (there.unexplained > _FEW or abs(np.log(there.spread)) > _ABOUT_ONE):
         return False
-    if not (back.is_possible and max(there.spread, back.spread)):
+    if not max(there.spread, back.spread):
+        return back.unexplained >= _DIFFERENT
+    if not back.is_possible:
         return back.unexplained >= 2 * there.unexplained + _GOOD
-    if not is_visible:
+    if not is_visible or there.unexplained > back.unexplained + _GOOD:
         return False
     near, far = (abs(np.log(max(each.spread, 1e-3))) for each in (there, back))
     return bool(near < _NEAR and far - near > _CLEARER)
@@ -305,8 +320,7 @@ def _fit(
     if exact.size < _LEAST_BLOCKS:
         return _NO_FIT
     if is_cut_off and image.table is not None:
-        tries = (made, _exposed(made, own, np.ones_like(exact)))
-        return min(_fit_of_cut_off(own, each, image.table) for each in tries)
+        return _fit_of_cut_off(own, made, image.table)
     if exact.sum() < _LEAST_BLOCKS:
         exact = np.ones_like(exact)
     wanted = _coefficients(own, exact)

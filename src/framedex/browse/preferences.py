@@ -176,7 +176,7 @@ _OF_COMPARISON = (
     ),
     Preference(
         "has colours", "", 0.0, 0.0, lambda columns: np.sign(columns["keep_colour"]), _flag("the others are grey"),
-        KeepEvidence.FACT,
+        KeepEvidence.OF_MANY,
     ),
     Preference(
         "has the fewest added pixels", "megapixels against at least {}", 0.0, 1000.0,

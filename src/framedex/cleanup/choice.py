@@ -215,7 +215,7 @@ def _group_key(media: Media, request: CleanupRequest) -> tuple[str | None, tuple
         return None, ()
     if request.duplicates == EXACT:
         return exact_key(media)
-    column = group_column(NEAR if request.duplicates == NEAR else float(request.duplicates))
+    column = group_column(request.duplicates)
     if column not in media.table.schema.names:  # of an older version, which knew no others that are alike
         column = DUPLICATES[0]
     return column, (column,)

@@ -195,7 +195,7 @@ def _group_ids(media: Media, request: CleanupRequest, candidates: CandidateRows,
         return pa.nulls(len(indices), pa.string())
     distinct, inverse = np.unique(key, return_inverse=True)
     if candidates.keys is None:
-        level = duplicate_level(NEAR if request.duplicates == NEAR else float(request.duplicates))
+        level = duplicate_level(request.duplicates)
         prefix = group_prefix(media.dataset_id, Kind.DUPLICATE_GROUP, level)
         ids = [f"{prefix}{number:08x}" if number >= 0 else None for number in distinct.tolist()]
     else:

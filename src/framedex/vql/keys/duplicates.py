@@ -45,21 +45,21 @@ class DuplicatesTest(KeyTest):
         return query.test(self.column, f"{self.column} IS NOT NULL")
 
 
-def group_column(value: float | NearImages) -> str:
-    """Return the column of the groups of a similarity, or of near images."""
-    return NEAR if value == NEAR else DUPLICATES[duplicate_level(value)]
+def group_column(value: float | str) -> str:
+    """Return the column of the groups of a similarity, or of near images: ``near``."""
+    return (*DUPLICATES, NEAR)[duplicate_level(value)]
 
 
-def duplicate_level(similarity: float | NearImages) -> int:
+def duplicate_level(similarity: float | str) -> int:
     """Return the index of the level that serves a similarity: the same one, or the next stricter of the eight.
 
-    Groups of near images have the index after those of the levels.
+    Groups of near images, ``near``, have the index after those of the levels.
 
     Examples:
         >>> vql.duplicate_level(0.97), vql.duplicate_level(0.975), vql.duplicate_level("near")
         (1, 2, 8)
     """
-    if similarity == NEAR:
+    if isinstance(similarity, str):
         return len(DUPLICATE_LEVELS)
     return next(index for index, level in enumerate(DUPLICATE_LEVELS) if level >= similarity)
 

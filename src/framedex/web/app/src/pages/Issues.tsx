@@ -23,6 +23,8 @@ import { shows } from "../state/screen";
 import { t } from "../texts";
 
 const PART = 60;
+/** How long a limit rests before the images beyond it are counted. */
+const WAIT_MS = 150;
 
 interface Finding extends ThumbRow {
   value: number;
@@ -180,8 +182,20 @@ function Limit({ dataset: of, type, input, onChange }: LimitProps) {
     [of.id, type, editVersion.value],
   );
   const histogram = found.value;
+  const moved = value.value;
+  const beyond = useResource(
+    async (signal) => {
+      if (moved === null || !histogram) return null;
+      await new Promise((done) => setTimeout(done, WAIT_MS)); // the pointer may go on
+      if (signal.aborted) return null;
+      const vql = [{ quality: { of: type, op: histogram.above ? "gt" : "lt", value: moved } }];
+      return (await post<{ count: number }>(`/dataset/${of.id}/results`, { vql })).count;
+    },
+    [of.id, type, moved, editVersion.value],
+  ).value;
   if (!histogram) return null;
-  const limit = value.value ?? histogram.limit;
+  const limit = moved ?? histogram.limit;
+  const n = moved === null ? stats.value?.issues.find((each) => each.issue_type === type)?.count : beyond;
   const [first, last] = [histogram.edges[0] ?? 0, histogram.edges.at(-1) ?? 1];
   const set = async (body: unknown): Promise<void> => {
     try {
@@ -211,7 +225,7 @@ function Limit({ dataset: of, type, input, onChange }: LimitProps) {
         }}
       />
       <output for={id}>{limit === null ? "" : number(limit)}</output>
-      <span class="hint">{limit !== null && t.issues.chosen(beyond(histogram, limit))}</span>
+      <span class="hint">{limit !== null && n != null && t.issues.chosen(n)}</span>
       <Button
         needs="dataset.edit"
         onClick={() => void set({ limits: { [type]: limit } })}
@@ -224,14 +238,6 @@ function Limit({ dataset: of, type, input, onChange }: LimitProps) {
       </Button>
     </section>
   );
-}
-
-/** About how many images are beyond a limit, by the histogram. */
-function beyond(histogram: ValueHistogram, limit: number): number {
-  return histogram.counts.reduce((sum, n, index) => {
-    const middle = ((histogram.edges[index] ?? 0) + (histogram.edges[index + 1] ?? 0)) / 2;
-    return (histogram.above ? middle >= limit : middle <= limit) ? sum + n : sum;
-  }, 0);
 }
 
 /** Return what an issue is, and what its value says. */

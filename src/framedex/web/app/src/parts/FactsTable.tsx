@@ -10,6 +10,7 @@ interface Props {
 }
 
 type Column = keyof typeof t.duplicates.factNames;
+const SHOWN_IF_DIFFERENT: readonly Column[] = ["cropped", "colour"];
 
 /** The facts of the members of a group that tell an original from its copies; what differs is bold. */
 export function FactsTable({ group, shown, keep }: Props) {
@@ -18,10 +19,10 @@ export function FactsTable({ group, shown, keep }: Props) {
     const place = group.media_ids.indexOf(id);
     return { id, name: group.file_names[place]!, words: wordsOf(group.facts![place]!) };
   });
-  const columns = (Object.keys(t.duplicates.factNames) as Column[]).filter((name) =>
-    rows.some((row) => row.words[name] !== ""),
-  );
   const differs = (name: Column): boolean => new Set(rows.map((row) => row.words[name])).size > 1;
+  const columns = (Object.keys(t.duplicates.factNames) as Column[]).filter(
+    (name) => rows.some((row) => row.words[name] !== "") && (!SHOWN_IF_DIFFERENT.includes(name) || differs(name)),
+  );
   return (
     <div class="table-box">
       <table class="facts-table" aria-label={t.duplicates.factsOf}>

@@ -12,11 +12,11 @@ export const queues = {
     member: "Image",
     factNames: {
       size: "Pixels",
-      detail_pixels: "Detail, megapixels",
+      detail_pixels: "Detail, MP",
       quality: "Quality",
       recompressed: "Compressed twice",
       clipped: "Clipped",
-      added_pixels: "Added, megapixels",
+      added_pixels: "Added, MP",
       cropped: "Cropped",
       colour: "Colours",
       metadata: "Metadata",
