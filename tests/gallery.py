@@ -18,6 +18,7 @@ import pyarrow as pa
 from framedex import Dataset, Workspace
 from framedex.settings import Settings
 from tests.image_files import Pixels, detailed, encode, flat, photo, resized, write
+from tests.prepared import prepared
 
 VERIFYING = Settings(threads=2, user="tester@example.org", heartbeat_s=0.2)
 SETTINGS = VERIFYING.model_copy(update={"copy_budget_ms": 0})
@@ -171,4 +172,4 @@ def opened_gallery(home: Path) -> Iterator[Dataset]:
     """Yield a dataset of the images of :func:`make_gallery` in a workspace below a folder, which is open meanwhile."""
     make_gallery(home / "gallery")
     with Workspace(home / "ws", settings=SETTINGS) as workspace:
-        yield workspace.create_dataset("pets", home / "gallery")
+        yield prepared(workspace, "pets", home / "gallery")

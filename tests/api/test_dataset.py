@@ -20,6 +20,7 @@ from framedex.storage.table_versions import Table
 from tests.gallery import ANIMALS, BROKEN, COPIES, NAMES, TOWNS, Gallery, embedded
 from tests.image_files import oriented, photo, quadrants, write
 from tests.inside import context_of, layout_of, stored_media
+from tests.prepared import prepared
 
 
 @pytest.mark.slow
@@ -81,7 +82,7 @@ def test_read__unknown_media(gallery: Gallery, media_id: Any) -> None:
 @pytest.mark.slow
 def test_thumbnail__does_not_leave_the_cache(workspace: Workspace, folder: Path) -> None:
     """An id that is a path leads to no file, even where one lies."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     media_id = dataset.where([]).media_ids()[0]
     dataset.thumbnail(media_id)
     (workspace.path / "cache" / "secret-256.jpg").write_bytes(b"secret")
@@ -101,7 +102,7 @@ def test_read__broken_file(gallery: Gallery) -> None:
 @pytest.mark.slow
 def test_read__file_gone(workspace: Workspace, folder: Path) -> None:
     """A file that is gone is an error that names it; what was measured of it stays."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     first = dataset.where([]).media_ids()[0]
     (folder / "000.png").unlink()
     with pytest.raises(NotFound, match=r"000\.png.*No such file"):
@@ -158,7 +159,7 @@ def test_cache__damaged_thumbnails_are_made_again(
     workspace: Workspace, folder: Path, damaged: Callable[[bytes], bytes]
 ) -> None:
     """A thumbnail that is not as it was written is never shown: it is made again, and stays whole from then on."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     first = dataset.where([]).media_ids()[0]
     data = dataset.thumbnail(first)
     (path,) = (workspace.path / "cache" / "thumbnails").rglob("*.jpg")
@@ -174,7 +175,7 @@ def test_cache__damaged_thumbnails_are_made_again(
 @pytest.mark.slow
 def test_cache__damaged_thumbnail_of_a_file_that_is_gone(workspace: Workspace, folder: Path) -> None:
     """Without an intact thumbnail and a file there is a clear error; an empty thumbnail has no URI."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     first = dataset.where([]).media_ids()[0]
     dataset.thumbnail(first)
     (path,) = (workspace.path / "cache" / "thumbnails").rglob("*.jpg")
@@ -189,7 +190,7 @@ def test_cache__damaged_thumbnail_of_a_file_that_is_gone(workspace: Workspace, f
 @pytest.mark.slow
 def test_cache__thumbnails_without_a_seal(workspace: Workspace, folder: Path) -> None:
     """A whole JPEG that was cached without the hash behind it is still shown, also when the file is gone."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     first = dataset.where([]).media_ids()[0]
     data = dataset.thumbnail(first)
     (path,) = (workspace.path / "cache" / "thumbnails").rglob("*.jpg")
@@ -201,7 +202,7 @@ def test_cache__thumbnails_without_a_seal(workspace: Workspace, folder: Path) ->
 @pytest.mark.slow
 def test_cache__may_be_deleted(workspace: Workspace, folder: Path) -> None:
     """Thumbnails are kept, and made again when the cache is gone, also between two calls."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     first = dataset.where([]).media_ids()[0]
     data = dataset.thumbnail(first)
     (folder / "000.png").rename(folder / "moved")
@@ -217,7 +218,7 @@ def test_cache__may_be_deleted(workspace: Workspace, folder: Path) -> None:
 @pytest.mark.slow
 def test_cache__that_cannot_be_written(workspace: Workspace, folder: Path) -> None:
     """A cache that cannot be written costs time and nothing else."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     shutil.rmtree(workspace.path / "cache", ignore_errors=True)
     (workspace.path / "cache").write_text("a file where a folder should be")
     assert dataset.thumbnail(dataset.where([]).media_ids()[0])[:2] == b"\xff\xd8"
@@ -227,7 +228,7 @@ def test_cache__that_cannot_be_written(workspace: Workspace, folder: Path) -> No
 @pytest.mark.slow
 def test_cache__leaves_no_partial_files(workspace: Workspace, folder: Path) -> None:
     """The cache holds whole thumbnails only."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     for media_id in dataset.where([]).media_ids():
         dataset.thumbnail(media_id)
     files = [path for path in (workspace.path / "cache" / "thumbnails").rglob("*") if path.is_file()]
@@ -259,7 +260,7 @@ def reindexed(workspace: Workspace, dataset: Dataset) -> Any:
 @pytest.mark.slow
 def test_generations__what_is_not_committed_is_not_seen(workspace: Workspace) -> None:
     """A version that was written and not committed changes nothing; the commit changes all at once."""
-    dataset = workspace.create_dataset("d", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]))
+    dataset = prepared(workspace, "d", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]))
     before = dataset.to_arrow()
     commit = reindexed(workspace, dataset)
     assert dataset.to_arrow().equals(before)
@@ -271,7 +272,7 @@ def test_generations__what_is_not_committed_is_not_seen(workspace: Workspace) ->
 @pytest.mark.slow
 def test_generations__a_reader_keeps_its_own(workspace: Workspace) -> None:
     """Media that were opened before a commit stay as they were, for as long as they are held."""
-    dataset = workspace.create_dataset("d", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]))
+    dataset = prepared(workspace, "d", embedded([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]))
     held = stored_media(dataset)
     before = held.table.scan(["media_id", "cluster_0"]).read_all()
     reindexed(workspace, dataset)()

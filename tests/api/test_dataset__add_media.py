@@ -30,6 +30,7 @@ from tests.gallery import SETTINGS, Averages, Faulty, Gate, embedded, fill
 from tests.growth import GROUPS, THRESHOLDS, columns_of, families, ids_of, part, partition, status_of, summary_of
 from tests.image_files import photo, write
 from tests.pauses import run_of
+from tests.prepared import prepared
 
 Uses = Callable[[Averages], None]
 
@@ -44,7 +45,7 @@ def uses() -> Uses:
 def pets(workspace: Workspace, folder: Path, uses: Uses) -> Dataset:
     """A dataset of six images whose encoder is registered."""
     uses(Averages())
-    return workspace.create_dataset("pets", folder, Averages())
+    return prepared(workspace, "pets", folder, Averages())
 
 
 def held(dataset: Dataset, path: Path, uses: Uses) -> tuple[Task, Gate]:

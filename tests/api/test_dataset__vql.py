@@ -14,6 +14,7 @@ from framedex import InvalidFilter, InvalidInput, Workspace, vql
 from tests.gallery import ANIMALS, BAD, BROKEN, COPIES, FURRY, NAMES, NEAR, SETTINGS, TOWNS, Gallery, make_gallery
 from tests.image_files import photo, write
 from tests.inside import stored_media
+from tests.prepared import prepared
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def test_where__date_added(edited: Gallery) -> None:
 @pytest.mark.only_soak
 def test_date_added__stays_with_snapshots_edits_and_deletions(workspace: Workspace, folder: Path) -> None:
     """Times are part of a state: they outlive edits, deletions and restores, and a clone has them too."""
-    dataset = workspace.create_dataset("d", folder, "gist")
+    dataset = prepared(workspace, "d", folder, "gist")
     today = vql.date_added("ge", datetime.now(UTC) - timedelta(hours=1))
     write(folder / "later.png", photo(301))
     dataset.add_media(folder, auto_reindex=True)
@@ -152,7 +153,7 @@ def test_date_added__stays_with_snapshots_edits_and_deletions(workspace: Workspa
 @pytest.mark.slow
 def test_date_added__of_changed_files(workspace: Workspace, folder: Path) -> None:
     """A file that has changed counts as added when it was replaced."""
-    dataset = workspace.create_dataset("d", folder, "gist")
+    dataset = prepared(workspace, "d", folder, "gist")
     write(folder / "000.png", photo(302, width=300))
     dataset.add_media(folder, auto_reindex=True)
     ids = dataset.where(vql.batch(1) & vql.file_name("is", "000.png")).media_ids()

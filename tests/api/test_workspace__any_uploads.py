@@ -35,6 +35,8 @@ Files = dict[str, int]
 """Numbers of contents by name."""
 CALLS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.integers(0, 5)), min_size=1, max_size=3)
 CHOICE = st.integers(0, 9)
+CHECK_EVERY = 3
+"""The number of steps between checks of the whole workspace, which take more than the steps."""
 LEAST = {"processed": 15, "failed": 4, "renamed": 3, "retried": 1}
 """The numbers of transactions to which all examples together must come."""
 
@@ -102,6 +104,7 @@ class AnyUploads(RuleBasedStateMachine):
         self.models: dict[str, Expected] = {}
         self.recovered: set[str] = set()
         self.number = 0
+        self.steps = 0
 
     @initialize(first=CALLS, second=CALLS, fails=st.booleans())
     def begin(self, first: list[tuple[str, int]], second: list[tuple[str, int]], fails: bool) -> None:
@@ -304,12 +307,17 @@ class AnyUploads(RuleBasedStateMachine):
                 found = dict(zip(columns["path"], columns["content_hash"], strict=True))
                 assert found == {name: HASHES[number] for name, number in model.files.items()}
                 assert len(columns["path"]) == len(found)
-        assert self.workspace.check().findings == []
+        self.steps += 1
+        if self.steps % CHECK_EVERY == 0:
+            assert self.workspace.check().findings == []
 
     def teardown(self) -> None:
-        self.workspace.close()
-        del registry._SCHEMES[Faulty.name]
-        shutil.rmtree(self.home, ignore_errors=True)
+        try:
+            assert self.workspace.check().findings == []
+        finally:
+            self.workspace.close()
+            del registry._SCHEMES[Faulty.name]
+            shutil.rmtree(self.home, ignore_errors=True)
 
 
 def test_workspace__any_uploads() -> None:

@@ -25,6 +25,7 @@ from framedex.enrichers.captioner_files import find_captioner
 from framedex.records import DUPLICATE_LEVELS, TaskStatus
 from tests.gallery import Averages, Faulty, embedded, fill
 from tests.image_files import encode, flat, photo, png_claiming, write
+from tests.prepared import prepared
 
 
 def assert_nothing_left(workspace: Workspace) -> None:
@@ -284,7 +285,7 @@ def test_create_dataset__name_of_a_failed_one(workspace: Workspace, folder: Path
 @pytest.mark.parametrize("identifier", ["\ud800", "x" * 1000, "\0", ""])
 def test_ids__that_are_no_text(workspace: Workspace, folder: Path, identifier: str) -> None:
     """An id that is no text, or a very long one, names nothing; it breaks nothing either."""
-    dataset = workspace.create_dataset("d", folder)
+    dataset = prepared(workspace, "d", folder)
     asks: list[Callable[[str], Any]] = [
         workspace.task, workspace.dataset, dataset.export_status, dataset.restore, dataset.clone,
         dataset.delete_snapshot, dataset.delete_tag, dataset.withdraw_decision, dataset.delete_media, dataset.read,
@@ -320,7 +321,7 @@ def test_create_dataset__encoder_that_no_path_can_name(workspace: Workspace, fol
 @pytest.mark.slow
 def test_enrich__captioner_that_no_path_can_name(workspace: Workspace, folder: Path) -> None:
     """A captioner whose path is too long does not exist."""
-    dataset = workspace.create_dataset("pets", folder)
+    dataset = prepared(workspace, "pets", folder)
     entry = f"[mine]\ntype = 'CAPTION_IMAGES'\ncaptioner = '{'L' * 5000}'\n"
     (workspace.path / "models.toml").write_text(entry)
     with pytest.raises(InvalidInput, match="not available"):
@@ -331,7 +332,7 @@ def test_enrich__captioner_that_no_path_can_name(workspace: Workspace, folder: P
 
 def test_report__text_that_is_no_unicode(workspace: Workspace, folder: Path, tmp_path: Path) -> None:
     """A path or an addition with a lone surrogate, or one that is no text, is refused before anything is written."""
-    dataset = workspace.create_dataset("pets", folder)
+    dataset = prepared(workspace, "pets", folder)
     with pytest.raises(InvalidInput, match="lone surrogates"):
         dataset.report(tmp_path / "\ud800")
     extras: list[Any] = ["\ud800", 3]

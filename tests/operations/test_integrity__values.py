@@ -14,6 +14,7 @@ from framedex.cli import main
 from tests.gallery import SETTINGS, fill
 from tests.laws import rest_slow
 from tests.manifests import contents_of_all
+from tests.prepared import prepared
 
 OF_DATASETS = [
     "UPDATE generations SET summary = '{x'",
@@ -65,14 +66,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace, closed, with two datasets, a snapshot, tags, tasks and an export."""
     home = tmp_path_factory.mktemp("made")
     with Workspace(home / "ws", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("pets", fill(home / "images", 3), "gist")
+        dataset = prepared(workspace, "pets", fill(home / "images", 3), "gist")
         dataset.tag(dataset.where([]).media_ids()[:1], "keep")
         dataset.snapshot("kept")
         dataset.save_view("kept", dataset.where(vql.tags("keep")).sort_by("blur"))
         dataset.save_view("all", caption="cat", threshold=0.5)
         dataset.add_media(fill(home / "more", 1, first_seed=500), auto_reindex=True)
         dataset.export(home / "pets.zip")
-        workspace.create_dataset("others", fill(home / "others", 2, first_seed=300), "gist")
+        prepared(workspace, "others", fill(home / "others", 2, first_seed=300), "gist")
     return home / "ws"
 
 

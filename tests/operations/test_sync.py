@@ -440,7 +440,7 @@ def test_sync__law(rounds: list[list[Change]]) -> None:
             (folder / name).write_bytes(PHOTOS[number])
         (folder / "keep.png").write_bytes(PHOTOS[-1])  # so that the source is never empty
         with new_workspace(home / "workspace", SETTINGS) as workspace:
-            dataset = workspace.create_dataset("law", folder)
+            dataset = prepared(workspace, "law", folder)
             for made in rounds:
                 before = _rows(dataset, folder)
                 for change in made:

@@ -11,6 +11,7 @@ from framedex import Dataset
 from framedex.api.comparison import CHANGES
 from framedex.service.arrow import ARROW
 from tests.gallery import make_gallery
+from tests.prepared import prepared
 from tests.service.client import Client
 from tests.service.serving import serving
 
@@ -21,7 +22,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, 
     folder: Path = tmp_path_factory.mktemp("comparison")
     make_gallery(folder / "gallery")
     with serving(folder) as running:
-        dataset = running.workspace.create_dataset("pets", folder / "gallery")
+        dataset = prepared(running.workspace, "pets", folder / "gallery")
         dataset.snapshot("before")
         ids = dataset.view.media_ids()
         dataset.tag(ids[:5], "keep")

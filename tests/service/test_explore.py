@@ -19,6 +19,7 @@ from tests.image_files import encode, photo, png_claiming
 from tests.inside import context_of
 from tests.objects import scenes
 from tests.pauses import wait_until
+from tests.prepared import prepared
 from tests.service.client import OWN
 from tests.service.serving import Serving, serving
 from tests.videos import numbered, write_video
@@ -39,7 +40,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     scenes(folder / "things", 2)
     write_video(folder / "things/clip.mp4", numbered(20))
     with serving(folder, ServiceSettings(max_query_bytes=LIMIT)) as running:
-        gallery = running.workspace.create_dataset("pets", folder / "gallery")
+        gallery = prepared(running.workspace, "pets", folder / "gallery")
         gallery.tag([gallery.media_id(TOWNS[0])], "keep")
         running.workspace.create_dataset("things", folder / "things")
         yield running

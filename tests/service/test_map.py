@@ -18,6 +18,7 @@ from framedex.service.arrow import ARROW
 from tests.gallery import ANIMALS, SETTINGS, make_gallery
 from tests.objects import scenes
 from tests.pauses import wait_until
+from tests.prepared import prepared
 from tests.service.client import CLOSED, LOCAL, OWN, Client, client_of
 from tests.service.serving import serving
 from tests.service.users import OPERATOR, PASSWORD
@@ -33,7 +34,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, 
     with Workspace(home / "ws", settings=SETTINGS) as workspace, Hub(workspace) as hub:
         for name, role in (("ann", Role.ADMIN), ("vic", Role.VIEWER)):
             hub.users.create(OPERATOR, name, PASSWORD, role=role)
-        dataset = workspace.create_dataset("pets", home / "gallery")
+        dataset = prepared(workspace, "pets", home / "gallery")
         with (
             client_of(workspace, hub, LOCAL) as local,
             client_of(workspace, hub, CLOSED) as viewer,

@@ -11,6 +11,7 @@ from framedex.access import Role
 from framedex.core.ids import new_id
 from framedex.service.settings import RunMode, ServiceSettings
 from tests.gallery import fill
+from tests.prepared import prepared
 from tests.service.client import BASE, OWN, Client, client_of
 from tests.service.serving import Serving, serving
 from tests.service.users import OPERATOR, PASSWORD
@@ -60,7 +61,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             )
             client = Client(served.nobody.app, base_url=BASE, raise_server_exceptions=False, client=("127.0.0.1", 1))
             clients.append(client.log_in(name))
-        dataset = served.workspace.create_dataset("pets", fill(folder / "pets", 3), "gist")
+        dataset = prepared(served.workspace, "pets", fill(folder / "pets", 3), "gist")
         eve = next(user.id for user in hub.users.page(OPERATOR)[0] if user.username == "eve")
         hub.datasets.adopt(dataset.id, hub.tenants.get(OPERATOR).id, eve)
         gil, gwen, sam = clients

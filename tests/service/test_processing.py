@@ -10,6 +10,7 @@ from framedex.hub import Hub
 from framedex.service.settings import RunMode, ServiceSettings
 from tests.gallery import SETTINGS, fill
 from tests.pauses import wait_until
+from tests.prepared import prepared
 from tests.service.client import Client, client_of
 from tests.service.users import OPERATOR, PASSWORD
 
@@ -82,7 +83,7 @@ def test_process__adds_media(local: Client, workspace: Workspace, tmp_path: Path
 
 def test_process__needs_allowed_folders_with_log_ins(open_client: Client, workspace: Workspace, tmp_path: Path) -> None:
     """With log-ins no folder may be read unless the settings name folders, whatever the role."""
-    dataset = workspace.create_dataset("pets", fill(tmp_path / "few", 2))
+    dataset = prepared(workspace, "pets", fill(tmp_path / "few", 2))
     query, ann = {"path": str(tmp_path / "few"), "name": "a"}, open_client.bearer("ann")
     answer = open_client.get(f"{API}/process", params=query, headers=ann)
     assert (answer.status_code, answer.json()["detail"], answer.json()["status"]) == (403, NOT_ENABLED, "error")

@@ -12,6 +12,7 @@ from framedex import Dataset, Workspace
 from framedex.access import Role
 from framedex.hub import Hub
 from tests.gallery import SETTINGS, make_gallery
+from tests.prepared import prepared
 from tests.service.client import CLOSED, LOCAL, OWN, Client, client_of
 from tests.service.users import OPERATOR, PASSWORD
 
@@ -26,7 +27,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, 
     with Workspace(home / "ws", settings=SETTINGS) as workspace, Hub(workspace) as hub:
         for name, role in (("ann", Role.ADMIN), ("vic", Role.VIEWER)):
             hub.users.create(OPERATOR, name, PASSWORD, role=role)
-        dataset = workspace.create_dataset("pets", home / "gallery")
+        dataset = prepared(workspace, "pets", home / "gallery")
         with (
             client_of(workspace, hub, LOCAL) as local,
             client_of(workspace, hub, CLOSED) as viewer,
