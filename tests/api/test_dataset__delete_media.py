@@ -17,6 +17,7 @@ from tests.growth import THRESHOLDS, columns_of, families, grown, ids_of, part, 
 from tests.inside import stored_media
 from tests.laws import examples
 from tests.pauses import Pause, watched
+from tests.prepared import prepared
 from tests.tuning import tuned
 
 SCORES = ("uniqueness", "outlier_distance", "duplicate_similarity", "issue_duplicates", "label_support")
@@ -169,7 +170,7 @@ def test_delete_media__keeps_decisions(workspace: Workspace) -> None:
 @pytest.mark.slow
 def test_delete_media__files_stay(workspace: Workspace, folder: Path) -> None:
     """The images themselves are not touched, and can be added again."""
-    dataset = workspace.create_dataset("d", folder, "gist")
+    dataset = prepared(workspace, "d", folder, "gist")
     files = sorted(path.name for path in folder.iterdir())
     dataset.delete_media(dataset.where([]))
     assert (dataset.count(), dataset.explore().clusters) == (0, [])
@@ -198,7 +199,7 @@ def test_delete_media__one_task_at_a_time(workspace: Workspace) -> None:
 def test_add_media__replaces_changed_files(workspace: Workspace, tmp_path: Path) -> None:
     """A file whose content has changed is read again in its place; one that was only touched is not."""
     folder = fill(tmp_path / "images", 6)
-    dataset = workspace.create_dataset("d", folder, "gist")
+    dataset = prepared(workspace, "d", folder, "gist")
     ids = ids_of(dataset)
     before = dict(zip(*dataset.embeddings(), strict=True))
     dataset.tag([ids["001.png"], ids["004.png"]], "mine")

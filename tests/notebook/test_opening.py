@@ -8,6 +8,7 @@ from framedex import InvalidInput, MissingDependency, NotFound, Unavailable, Wor
 from framedex.web import BUILD_HINT, AppPages
 from tests.extras import missing
 from tests.gallery import SETTINGS, Gallery, make_gallery
+from tests.prepared import prepared
 
 BUILT = pytest.mark.skipif(not AppPages().exist, reason=BUILD_HINT)
 
@@ -50,7 +51,7 @@ def test_dataset__was_deleted(tmp_path: Path) -> None:
     """A dataset that was deleted has no app."""
     make_gallery(tmp_path / "gallery")
     with Workspace(tmp_path / "ws", settings=SETTINGS) as workspace:
-        dataset = workspace.create_dataset("pets", tmp_path / "gallery")
+        dataset = prepared(workspace, "pets", tmp_path / "gallery")
         workspace.delete_dataset("pets")
         with pytest.raises(NotFound):
             dataset.app()

@@ -10,6 +10,7 @@ import pytest
 
 from framedex import Workspace
 from tests.gallery import make_gallery
+from tests.prepared import prepared
 from tests.processes import start
 from tests.service.test_server import ENVIRONMENT, served
 
@@ -32,7 +33,7 @@ def test_server__contacts_nobody(tmp_path: Path) -> None:
     make_gallery(tmp_path / "gallery")
     folder, contacted = tmp_path / "ws", tmp_path / "contacted.txt"
     with Workspace(folder) as workspace:
-        dataset_id = workspace.create_dataset("pets", tmp_path / "gallery").id
+        dataset_id = prepared(workspace, "pets", tmp_path / "gallery").id
     (tmp_path / "hook").mkdir()
     (tmp_path / "hook" / "sitecustomize.py").write_text(_HOOK)
     paths = os.pathsep.join([str(tmp_path / "hook"), *filter(None, [ENVIRONMENT.get("PYTHONPATH")])])

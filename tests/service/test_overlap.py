@@ -7,6 +7,7 @@ import pytest
 
 from framedex import Dataset
 from tests.gallery import ANIMALS, COPIES, make_gallery
+from tests.prepared import prepared
 from tests.service.client import Client
 from tests.service.serving import serving
 
@@ -19,7 +20,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset, 
     folder: Path = tmp_path_factory.mktemp("overlap")
     make_gallery(folder / "gallery")
     with serving(folder) as running:
-        pets = running.workspace.create_dataset("pets", folder / "gallery")
+        pets = prepared(running.workspace, "pets", folder / "gallery")
         copies = running.workspace.create_dataset("copies", folder / "gallery" / "copies")
         yield pets, copies, running.local
 

@@ -17,6 +17,7 @@ from framedex.access import Role
 from framedex.hub import Hub
 from tests.gallery import make_gallery
 from tests.laws import trials
+from tests.prepared import prepared
 from tests.service.client import token_of
 from tests.service.test_server import Served, served
 from tests.service.users import OPERATOR, PASSWORD
@@ -52,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
     """The folder of a workspace with a dataset and a user with a key."""
     make_gallery(tmp_path / "gallery")
     with Workspace(tmp_path / "ws") as workspace:
-        workspace.create_dataset("pets", tmp_path / "gallery")
+        prepared(workspace, "pets", tmp_path / "gallery")
     return tmp_path / "ws"
 
 

@@ -18,6 +18,7 @@ import pytest
 from framedex import Workspace
 from tests.gallery import make_gallery
 from tests.pauses import wait_until
+from tests.prepared import prepared
 from tests.programs import completed
 from tests.service.client import token_of
 from tests.service.test_server import ENVIRONMENT, Served, served
@@ -170,7 +171,7 @@ def test_secrets__are_nowhere(tmp_path: Path) -> None:
     make_gallery(tmp_path / "gallery")
     folder = tmp_path / "ws"
     with Workspace(folder) as workspace:
-        dataset_id = workspace.create_dataset("pets", tmp_path / "gallery").id
+        dataset_id = prepared(workspace, "pets", tmp_path / "gallery").id
     printed, visitor = [], None
     accounts = {"FRAMEDEX_ADMIN_PASSWORD": FIRST, **ACCOUNTS}
     with served(folder, **accounts) as server:

@@ -17,6 +17,7 @@ import pytest
 
 from framedex import Workspace
 from tests.gallery import make_gallery
+from tests.prepared import prepared
 from tests.processes import start
 from tests.programs import Program, completed
 
@@ -227,7 +228,7 @@ def test_server__reads_alone(folder: Path, tmp_path: Path) -> None:
     """A workspace that is served read-only answers, and says that it is not ready for changes."""
     make_gallery(tmp_path / "gallery")
     with Workspace(folder) as workspace:
-        workspace.create_dataset("pets", tmp_path / "gallery")
+        prepared(workspace, "pets", tmp_path / "gallery")
     with served(folder, "--read-only") as server:
         assert server.get("/api/v1/me")["auth"] == "disabled"
         with pytest.raises(urllib.error.HTTPError, match="503"):

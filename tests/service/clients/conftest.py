@@ -8,6 +8,7 @@ import pytest
 from framedex import Workspace
 from framedex.hub import Hub
 from tests.gallery import make_gallery
+from tests.prepared import prepared
 from tests.service.client import CLOSED, Client, client_of
 
 
@@ -15,7 +16,7 @@ from tests.service.client import CLOSED, Client, client_of
 def server(workspace: Workspace, hub: Hub, tmp_path: Path) -> Iterator[Client]:
     """A client of a service with log-ins; its dataset has captions, labels and an exact copy of an image."""
     make_gallery(tmp_path / "gallery")
-    dataset = workspace.create_dataset("pets", tmp_path / "gallery")
+    dataset = prepared(workspace, "pets", tmp_path / "gallery")
     ids = dataset.select(dataset.where([]).media_ids())
     dataset.set_captions({each: f"a small animal number {number}" for number, each in enumerate(ids.media_ids()[:4])})
     dataset.set_labels(ids.media_ids()[:3], ["cat", "animal"])

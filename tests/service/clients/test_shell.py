@@ -12,6 +12,7 @@ import pytest
 
 from framedex import Workspace
 from tests.gallery import make_gallery
+from tests.prepared import prepared
 from tests.service.test_server import served
 
 SCRIPT = r"""
@@ -37,7 +38,7 @@ def test_script__exports(tmp_path: Path) -> None:
     """The script finds each value by its pattern, which allows no blank after a colon, and fetches the ZIP file."""
     make_gallery(tmp_path / "gallery")
     with Workspace(tmp_path / "ws") as workspace:
-        dataset_id = workspace.create_dataset("pets", tmp_path / "gallery").id
+        dataset_id = prepared(workspace, "pets", tmp_path / "gallery").id
     with served(tmp_path / "ws") as server:
         target = tmp_path / "all.zip"
         values = {"BASE": server.url, "DATASET": dataset_id, "TARGET": str(target)}
