@@ -5,21 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from framedex import Dataset, InvalidInput, Workspace, vql
 from framedex.cli import main
-from framedex.operations.starting import delete_dataset
 from framedex.records import DuplicateGroup
 from tests.gallery import VERIFYING, embedded
 from tests.image_files import Pixels, detailed, encode
-from tests.inside import context_of, layout_of
-from tests.laws import examples
+from tests.inside import layout_of
 from tests.prepared import prepared
-
-SCENES, SHOTS = 3, 3
 
 
 def shot(scene: int, number: int) -> Pixels:
@@ -138,66 +132,3 @@ def test_near__of_vectors(workspace: Workspace) -> None:
     dataset = workspace.create_dataset("vectors", embedded([[1, 0], [1, 0.01], [0, 1]]))
     assert dataset.duplicates(near=True) == []
     assert len(dataset.plan_cleanup(duplicates="near")) == len(dataset.plan_cleanup(duplicates=0.96)) == 1
-
-
-_SHOTS = st.tuples(st.integers(0, SCENES - 1), st.integers(0, SHOTS - 1))
-_STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("add"), st.lists(_SHOTS, min_size=1, max_size=3)),
-        st.tuples(st.just("delete"), st.lists(_SHOTS, min_size=1, max_size=2)),
-        st.tuples(st.sampled_from(["clone", "snapshot", "restore", "reindex", "clean"]), st.just([])),
-    ),
-    max_size=6,
-)
-
-
-@pytest.mark.slow
-@examples(25)
-@given(first=st.lists(_SHOTS, min_size=2, max_size=5, unique=True), steps=_STEPS)
-def test_near__law(
-    tmp_path_factory: pytest.TempPathFactory,
-    first: list[tuple[int, int]],
-    steps: list[tuple[str, list[tuple[int, int]]]],
-) -> None:
-    """After any steps the groups are the pictures of each scene that are left; a clean-up leaves one of each."""
-    home = tmp_path_factory.mktemp("near")
-    write_shots(home / "images", first)
-    with Workspace(home / "workspace", settings=VERIFYING) as workspace:
-        dataset = workspace.create_dataset("near", home / "images", "gist")
-        saved = dataset.snapshot("first"), set(first)
-        left = set(first)
-        for kind, shots in steps:
-            match kind:
-                case "add":
-                    write_shots(home / "images", shots)
-                    dataset.add_media([home / "images" / name_of(*each) for each in shots])
-                    left |= set(shots)
-                case "delete":
-                    gone = [each for each in dict.fromkeys(shots) if each in left]
-                    if gone:
-                        dataset.delete_media([dataset.media_id(name_of(*each)) for each in gone])
-                    left -= set(gone)
-                case "clone":
-                    dataset = dataset.clone()
-                    saved = dataset.snapshot("clone"), set(left)
-                case "snapshot":
-                    saved = dataset.snapshot(), set(left)
-                case "restore":
-                    dataset.restore(saved[0])
-                    left = set(saved[1])
-                case "reindex":
-                    dataset.reindex()
-                case _:
-                    dataset.plan_cleanup(duplicates="near").apply()
-                    stays = {tuple(map(int, name[:3].split("-"))) for name in _files(dataset)}
-                    assert sorted(scene for scene, _ in stays) == sorted({scene for scene, _ in left})
-                    left = {(scene, number) for scene, number in left if (scene, number) in stays}
-            assert _files(dataset) == sorted(name_of(*each) for each in left)
-            scenes = [sorted(name_of(*each) for each in left if each[0] == scene) for scene in range(SCENES)]
-            assert names(dataset.duplicates(near=True)) == sorted(each for each in scenes if len(each) > 1)
-            assert dataset.duplicates() == []
-        delete_dataset(context_of(dataset), dataset.id)
-
-
-def _files(dataset: Dataset) -> list[str]:
-    return sorted(row["image_filename"] for row in dataset.view)

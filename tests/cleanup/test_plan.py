@@ -90,7 +90,7 @@ def test_plan__columns_and_reasons(gallery: Gallery) -> None:
     small, large = rows["near/small.jpg"], rows[ANIMALS[2]]
     assert (small["action"], large["action"]) == ("remove", "keep")
     assert small["reason"] == f"near-duplicate ({small['confidence']:.4f}); its group keeps {ANIMALS[2]}"
-    assert large["reason"] == "kept of 2 near-duplicates: it is the source"
+    assert large["reason"] == "kept of 2 near-duplicates: it has the most detail"
     assert small["kept_media_id"] == large["kept_media_id"] == large["media_id"] == gallery.ids[ANIMALS[2]]
     (group,) = [each for each in gallery.dataset.duplicates(0.96) if small["media_id"] in each.media_ids]
     assert {small["group_id"], large["group_id"]} == {group.group_id}

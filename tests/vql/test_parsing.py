@@ -182,7 +182,7 @@ def test_parse__round_trip(vql: list[Any]) -> None:
         ({"issues": {"op": "issue", "value": "blur", "confidence_min": 2}}, "less than or equal to 1; found 2"),
         (
             {"duplicates": {"op": "duplicates", "value": 0.9}},
-            "one of the similarities 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0; found 0.9",
+            "one of the similarities 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999, 1.0 or 'near'; found 0.9",
         ),
         ({"colour": 1}, "expected one key of text, similarity, labels"),
         ({"labls": {}}, "; found ['labls']; did you mean 'labels'?"),

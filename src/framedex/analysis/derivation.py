@@ -308,7 +308,8 @@ def fit(image: ComparedPart, source: ComparedPart) -> SourceFit:
 def _is_cut_off(one: ComparedPart, other: ComparedPart) -> bool:
     """Return whether decoding cut off values in most blocks of one of two images, and all their steps are known."""
     is_known = one.table is not None and other.table is not None
-    return is_known and any(each.exact.size and each.exact.mean() < _LEAST_EXACT for each in (one, other))
+    least = _LEAST_EXACT if _have_one_size(one, other) else _LEAST_EXACT / 2  # which tell more where one is resized
+    return is_known and any(each.exact.size and each.exact.mean() < least for each in (one, other))
 
 
 def _fit(
