@@ -9,7 +9,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -90,7 +90,10 @@ def verified_pairs(
     done, made = _begun(stages, pairs)
     kept_at = time.monotonic()
     with ExitStack() as stack:
-        images: list[ComparedImages | QueryImages] = [stack.enter_context(each.opened()) for each in sources]
+        images: list[ComparedImages | QueryImages] = []
+        for each in sources:
+            opened: AbstractContextManager[ComparedImages | QueryImages] = each.opened()
+            images.append(stack.enter_context(opened))
         for first, part in pairs.parts():
             if first < done:
                 continue
