@@ -35,11 +35,11 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default=HALVES[1])
     parser.add_argument("--photos", type=int, default=200, help="photos that are cropped, at most")
     parser.add_argument("--others", type=int, default=1000, help="further photos of the dataset, at most")
+    parser.add_argument("--absent", type=int, default=50, help="photos that the dataset lacks, and that are cropped")
     options = parser.parse_args()
     photos = [original(Image.open(path)) for path in half(options.data, options.half)]
     others = [original(Image.open(path)) for path in photos_of(options.data, OTHERS)]
-    outside = others[options.others :] or others[-50:]
-    inside = [each for each in others[: options.others] if not any(each is other for other in outside)]
+    inside, outside = others[: -options.absent][: options.others], others[-options.absent :]
     random = np.random.default_rng(SEED)
     chosen = random.permutation(len(photos))[: options.photos].tolist()
     rows: list[dict[str, Any]] = []

@@ -10,7 +10,7 @@ from framedex.core.borders import Box, cropped
 Grey = npt.NDArray[np.uint8]
 _SIDE = 96  # pixels of the longer side of the larger image
 _LEAST_SIDE = 12  # pixels of the part
-_FACTORS = 0.94 ** np.arange(-4, 5)  # of the width that is assumed
+_FACTORS = 0.94 ** np.arange(-7, 4)  # of the width that is assumed, which is rather too small than too large
 _LEAST = 0.5  # correlation
 
 
@@ -22,7 +22,7 @@ def placement(part: Grey, box: Box, whole: Grey, whole_box: Box, width: float) -
         box: its part within uniform borders.
         whole: the larger image.
         whole_box: its part within uniform borders.
-        width: the share of the width of this part that the image takes, within about a fifth.
+        width: the share of the width of this part that the image takes, from two thirds to 1.2 of it.
     """
     inner, large = cropped(part, box), cropped(whole, whole_box)
     factor = min(1.0, _SIDE / max(large.shape))
