@@ -99,6 +99,14 @@ def test_duplicates__names_the_files(run: Run) -> None:
     assert "copy [red].png" in run("duplicates", "pets")[1]
 
 
+def test_duplicates__finds_the_copies_of_a_file_from_outside(run: Run, workspace: Path, tmp_path: Path) -> None:
+    """A file that the dataset lacks may be a copy of its images; a path without a file is an error."""
+    (tmp_path / "found.png").write_bytes((workspace.parent / "images" / "p2.png").read_bytes())
+    (copy,) = _json(run, "duplicates", "pets", "--of", str(tmp_path / "found.png"))
+    assert (copy["path"], copy["reason"]) == ("p2.png", "same file")
+    assert run("duplicates", "pets", "--of", str(tmp_path / "absent.png"))[0] == 1
+
+
 @pytest.mark.slow
 def test_duplicates__says_what_to_keep(run: Run) -> None:
     """Each group has the image that is best to keep and why, near-duplicates and equal files alike."""

@@ -167,7 +167,7 @@ def _view_of_keypoints(a: Keypoints, b: Keypoints) -> SharedView | None:
     spreads = _spread(mine[inliers], a), _spread(other[inliers], b)
     if min(spreads) < _LEAST_SPREAD:
         return None
-    view = _view(matrix, scale, a, b)
+    view = view_of(matrix, (a.width, a.height), (b.width, b.height))
     if spreads[0] < _LEAST_SPAN * view.share or spreads[1] < _LEAST_SPAN * view.other_share:
         return None
     inverse = np.asarray(cv2.invertAffineTransform(matrix), np.float64)
@@ -185,17 +185,26 @@ def _spread(points: npt.NDArray[np.float32], image: Keypoints) -> float:
     return float(cv2.contourArea(cv2.convexHull(points))) / (image.width * image.height)
 
 
-def _view(matrix: _Matrix, scale: float, a: Keypoints, b: Keypoints) -> SharedView:
-    corners = np.array([[0, 0, 1], [a.width, 0, 1], [a.width, a.height, 1], [0, a.height, 1]], np.float64)
-    common = _clipped(corners @ matrix.T, b.width, b.height)
+def view_of(matrix: _Matrix, size: tuple[int, int], other_size: tuple[int, int]) -> SharedView:
+    """Return what two images share under a transform.
+
+    Args:
+        matrix: float64, shape (2, 3): the transform from the first to the second image.
+        size: width and height of the first one.
+        other_size: those of the second one.
+    """
+    width, height = size
+    scale = float(np.hypot(matrix[0, 0], matrix[1, 0]))
+    corners = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], np.float64)
+    common = _clipped(corners @ matrix.T, *other_size)
     area = float(cv2.contourArea(common))
     common = common[:, None] if area > 0 else np.zeros((1, 1, 2), np.float32)
     turn = float(np.degrees(np.arctan2(matrix[1, 0], matrix[0, 0])))
     return SharedView(
         scale,
         -180.0 if turn >= 180 else turn,
-        min(1.0, area / (a.width * a.height * scale**2)),
-        min(1.0, area / (b.width * b.height)),
+        min(1.0, area / (width * height * scale**2)),
+        min(1.0, area / (other_size[0] * other_size[1])),
         _bounds(cv2.transform(common, cv2.invertAffineTransform(matrix))),
         _bounds(common),
         matrix,

@@ -7,7 +7,7 @@ leave it high in a copy, while another text, a moved thing or something that is 
 is. What has no structure, such as a shadow in an X-ray, is compared by its grey levels.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.core.arrays import Mask, Pixels
-from framedex.core.borders import Box
 
 Matrix = npt.NDArray[np.float64]
 """An affine transform from pixels of the first image to those of the second one: float64, shape (2, 3)."""
@@ -190,7 +189,7 @@ def _plain_difference(a: Grey, b: Grey) -> Difference | None:
     return Difference(1, 0.0, 0, 1.0, 1.0, 0.0, _plain(a), False, float(apart.mean()), whole)
 
 
-def stretched(box: Box, other: Box, quarters: int = 0) -> Matrix:
+def stretched(box: Sequence[float], other: Sequence[float], quarters: int = 0) -> Matrix:
     """Return the transform that puts a part of an image upon a part of another one.
 
     Args:

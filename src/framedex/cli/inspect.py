@@ -17,7 +17,7 @@ from framedex.cli.options import (
     parse_vql,
 )
 from framedex.cli.output import print_json, print_table, say, short_number
-from framedex.errors import InvalidInput
+from framedex.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from framedex import Dataset, Histogram
@@ -85,7 +85,9 @@ def duplicates(
     within_videos: Annotated[
         bool, typer.Option("--within-videos", help="Also group frames of one video with each other.")
     ] = False,
-    of: Annotated[str | None, typer.Option(help="Only the copies of one image: its id, path or URI.")] = None,
+    of: Annotated[
+        str | None, typer.Option(help="Only the copies of one image: its id, path or URI, or the path of any file.")
+    ] = None,
     limit: LimitOption = None,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
@@ -114,7 +116,12 @@ def duplicates(
 def _print_copies(dataset: "Dataset", of: str, threshold: float, limit: int | None, *, as_json: bool) -> None:
     from framedex.core.ids import is_id
 
-    copies = dataset.copies_of(of if is_id(of) else dataset.media_id(of), threshold)[:limit]
+    try:
+        copies = dataset.copies_of(of if is_id(of) else dataset.media_id(of), threshold)[:limit]
+    except NotFound:
+        if not Path(of).is_file():
+            raise
+        copies = dataset.copies_of(Path(of), threshold)[:limit]
     if as_json:
         print_json(copies)
         return

@@ -232,15 +232,25 @@ class _Filters:
     def energy(self, spectra: npt.NDArray[np.complex64]) -> npt.NDArray[np.float32]:
         """Return the mean energy of the responses: float32, shape (N, O, 4, 4), from spectra, shape (N, 64, 64)."""
         count, width = len(spectra), self.width
+        in_rows = np.matmul(self._squares(spectra).reshape(count, width * _ORIENTATIONS, 2 * width), _cells(width))
+        grid = in_rows.reshape(count, _GRID, width // _GRID, _ORIENTATIONS, _GRID).sum(axis=2)
+        return np.asarray(grid.transpose(0, 2, 3, 1))
+
+    def energy_maps(self, spectrum: npt.NDArray[np.complex64]) -> npt.NDArray[np.float32]:
+        """Return the energy of the responses at each place: float32, shape (O, W, W), from one spectrum."""
+        squares = self._squares(spectrum[None]).reshape(self.width, _ORIENTATIONS, self.width, 2)
+        return np.asarray(squares.sum(axis=3).transpose(1, 2, 0))
+
+    def _squares(self, spectra: npt.NDArray[np.complex64]) -> npt.NDArray[np.float32]:
+        """Return the squares of the real and the imaginary parts of responses: shape (N, W, O, 2 * W)."""
+        count, width = len(spectra), self.width
         response = np.take(spectra.reshape(-1), self._places[:count], mode="clip")
         values = response.view(np.float32)
         values *= self._weights
         half = np.matmul(_inverse(width), response.reshape(count, width, -1))
         np.matmul(half.reshape(count, -1, width), _inverse(width), out=response.reshape(count, -1, width))
-        np.multiply(values, values, out=values)  # of the real and the imaginary part
-        in_rows = np.matmul(values.reshape(count, -1, 2 * width), _cells(width))
-        grid = in_rows.reshape(count, _GRID, width // _GRID, _ORIENTATIONS, _GRID).sum(axis=2)
-        return np.asarray(grid.transpose(0, 2, 3, 1))
+        np.multiply(values, values, out=values)
+        return values
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float32]:
@@ -296,3 +306,43 @@ def _filters_of(frequency: float, width: int) -> _Filters:
     by_column = (2, 0, 1)
     weights_by_column = np.array(weights, dtype=np.float32).transpose(by_column)
     return _Filters(width, np.array(positions).transpose(by_column), weights_by_column[..., None].copy())
+
+
+def energy_maps(framed: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.float32]]:
+    """Return the energies of the filters all over a greyscale image: for each scale float32, shape (8, W, W).
+
+    Args:
+        framed: uint8, shape (64, 64): with a margin, as :meth:`Gist.prepare_within` makes one.
+    """
+    spectrum = _spectra(_normalised(framed)[None])[0]
+    return [filters.energy_maps(spectrum) for filters in _filters()]
+
+
+@dataclass(frozen=True)
+class CellValues:
+    """The values of a 4×4 grid of cells, row by row, of N images.
+
+    Attributes:
+        energy: float32, shape (N, 16, 32): root mean energies of the filters.
+        light: float32, shape (N, 16): luminance, of zero mean where it comes from descriptors.
+        colours: float32, shape (N, 2, 16): both opponent colours.
+    """
+
+    energy: npt.NDArray[np.float32]
+    light: npt.NDArray[np.float32]
+    colours: npt.NDArray[np.float32]
+
+
+def cell_values(vectors: Vectors) -> CellValues:
+    """Return the values of the cells of descriptors: shape (N, 610)."""
+    filters, half = len(_SCALES) * _ORIENTATIONS, _LAYOUT // _GRID
+    envelope = vectors[:, :_ENVELOPE_VALUES].reshape(-1, filters, _GRID**2).transpose(0, 2, 1)
+    light = layouts(vectors).reshape(-1, _GRID, half, _GRID, half).mean(axis=(2, 4)).reshape(-1, _GRID**2)
+    at = _ENVELOPE_VALUES + _LAYOUT**2
+    colours = vectors[:, at : at + _COLOURS].reshape(-1, 2, _GRID**2) / np.float32(_COLOUR_WEIGHT)
+    return CellValues(*(np.ascontiguousarray(each, np.float32) for each in (envelope, light, colours)))
+
+
+def cell_colours(means: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return both opponent colours, shape (N, 2, 16), of mean colours of cells: shape (N, 16, 3), 0–255."""
+    return _colours(means.reshape(len(means), -1)).reshape(-1, 2, _GRID**2)

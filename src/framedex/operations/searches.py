@@ -17,7 +17,7 @@ from framedex.operations.context import Context, check_indexed
 from framedex.operations.maps import rows_inside
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
-from framedex.search.query_images import Box, as_vector, crop, encode_image, encoder_of, is_file, read_pixels
+from framedex.search.query_images import Box, as_vector, crop, encode_image, encoder_of, is_file, read_query_pixels
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Caches, Searcher
 from framedex.search.text_queries import check_text
@@ -139,7 +139,7 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
         if box is not None:
             raise InvalidInput("a bounding box is a part of an image; an uploaded query keeps its embedding only")
         return read_upload(searcher.caches.uploads, query)
-    if isinstance(query, str) and not is_file(query) and not _is_path(query):
+    if isinstance(query, str) and not is_file(query) and not names_path(query):
         if box is None:
             return searcher.vector_of(query)
         encoder = encoder_of(searcher.embedding)
@@ -149,11 +149,11 @@ def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -
             return encode_image(crop(pixels, box), encoder)
     encoder = encoder_of(searcher.embedding)
     with HeldOn(shared_budget(context.settings.pixels_in_flight)) as budget:
-        pixels = read_pixels(query, context.settings, box=box, detail=decode_side_px(encoder), budget=budget)
-        return encode_image(pixels, encoder)
+        found = read_query_pixels(query, context.settings, box=box, detail=decode_side_px(encoder), budget=budget)
+        return encode_image(found.pixels, encoder)
 
 
-def _is_path(query: str) -> bool:
+def names_path(query: str) -> bool:
     """Return whether a text that is not an existing file looks like a path."""
     return any(mark in query for mark in ("/", "\\", "."))
 

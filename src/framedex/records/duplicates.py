@@ -79,11 +79,18 @@ class DuplicateGroup(Record):
 
 
 class Copy(Record):
-    """An image that is in the same near-duplicate group as another one.
+    """An image that is a copy of another one, or its original.
 
-    ``similarity`` is the cosine similarity of the two images' descriptors, in [-1, 1]; None if one of them has none.
-    ``keep`` says whether this image is the best of the group, and ``reason`` how it is a copy of the best one, as in
-    :class:`DuplicateGroup`. ``path`` is relative to the source.
+    For an item of the dataset, these are the other members of its near-duplicate group: ``similarity`` is the cosine
+    similarity of the two images' descriptors, in [-1, 1]; None if one of them has none. ``keep`` says whether this
+    image is the best of the group, and ``reason`` how it is a copy of the best one, as in :class:`DuplicateGroup`.
+
+    For any other image, they are the verified copies: ``similarity`` is that of verified copies, 0.96 to 1, and
+    ``reason`` what was done to the copy. ``original`` says which one the original is: ``dataset``, ``query``, or None
+    where that is unknown. ``share`` is the part of the copy that is not beside other content, ``covered`` the share of
+    what both show over which something was laid, and ``residual`` the mean difference of grey levels elsewhere.
+
+    ``path`` is relative to the source.
     """
 
     media_id: str
@@ -92,6 +99,10 @@ class Copy(Record):
     similarity: float | None
     reason: str
     keep: bool
+    original: str | None = None
+    share: float | None = None
+    covered: float | None = None
+    residual: float | None = None
 
 
 class DuplicateDecision(Record):

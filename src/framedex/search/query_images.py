@@ -1,7 +1,9 @@
 """Query images: reading and cropping them, and computing their vectors."""
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,10 +88,41 @@ def as_vector(query: Any, config: EmbeddingConfig | None) -> Vectors | None:
     return unit(query)
 
 
-def read_pixels(
+@dataclass(frozen=True)
+class QueryPixels:
+    """The pixels of a query image.
+
+    Attributes:
+        pixels: uint8, shape (H, W, 3), RGB, upright.
+        size: width and height at full size.
+        content: the hash of the file, or of the pixels of what is no whole file.
+        is_damaged: whether a part of the file could not be decoded.
+    """
+
+    pixels: Pixels
+    size: tuple[int, int]
+    content: bytes
+    is_damaged: bool = False
+
+    @classmethod
+    def of(cls, pixels: Pixels) -> "QueryPixels":
+        """Return the query image with some pixels."""
+        return cls(pixels, (pixels.shape[1], pixels.shape[0]), content_hash(pixels.tobytes()))
+
+    def part(self, box: Box) -> "QueryPixels":
+        """Return a part of an image of full size; see :func:`crop`."""
+        return QueryPixels.of(crop(self.pixels, box))
+
+
+def content_hash(data: bytes) -> bytes:
+    """Return the hash of the content of a file, as it is stored for media: 16 bytes."""
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def read_query_pixels(
     query: Any, settings: Settings, *, box: Box | None = None, detail: int | None = None, budget: Budget | None = None
-) -> Pixels:
-    """Return the pixels of a query image: uint8, shape (H, W, 3), RGB, upright.
+) -> QueryPixels:
+    """Return the pixels of a query image.
 
     Args:
         query: path, bytes of a file, uint8 array of shape (H, W), (H, W, 3) or (H, W, 4), or Pillow image.
@@ -104,18 +137,23 @@ def read_pixels(
     """
     whole = None if box is not None else detail
     if isinstance(query, bytes | bytearray | memoryview):
-        pixels = decode(bytes(query), max_pixels=settings.max_pixels, detail=whole, budget=budget).pixels
+        found = _of_bytes(bytes(query), settings, whole, budget)
     elif isinstance(query, str | os.PathLike):
-        pixels = _of_file(str(user_path(query)), settings, whole, budget)
+        found = _of_file(str(user_path(query)), settings, whole, budget)
     else:
-        pixels = _of_array(_as_array(query), settings)
-    return pixels if box is None else crop(pixels, box)
+        found = QueryPixels.of(_of_array(_as_array(query), settings))
+    return found if box is None else found.part(box)
 
 
-def _of_file(path: str, settings: Settings, detail: int | None, budget: Budget | None) -> Pixels:
+def _of_bytes(data: bytes, settings: Settings, detail: int | None, budget: Budget | None) -> QueryPixels:
+    image = decode(data, max_pixels=settings.max_pixels, detail=detail, budget=budget)
+    return QueryPixels(image.pixels, (image.width, image.height), content_hash(data), image.damage is not None)
+
+
+def _of_file(path: str, settings: Settings, detail: int | None, budget: Budget | None) -> QueryPixels:
     try:
         _, data = Reader(settings).read(path)
-        return decode(data, max_pixels=settings.max_pixels, detail=detail, budget=budget).pixels
+        return _of_bytes(data, settings, detail, budget)
     except CannotDecode as error:
         raise CannotDecode(f"{path!r}: {error}", error.fault) from None
 

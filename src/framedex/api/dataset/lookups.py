@@ -8,7 +8,9 @@ from framedex.api.view import View
 from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media
+from framedex.operations.copy_searches import copies_of_image, is_item
 from framedex.records import Copy, LabelCount, StoredTable
+from framedex.search.query_images import Box
 from framedex.storage import datasets
 from framedex.storage.table_versions import Table
 
@@ -82,28 +84,39 @@ class DatasetLookups:
         """
         return View(self._context, self.id).labels()
 
-    def copies_of(self, media_id: str, similarity: float = 0.96) -> list[Copy]:
-        """Return the near-duplicates of a media item or an object: the other members of its group.
+    def copies_of(self, query: Any, similarity: float = 0.96, *, bounding_box: Box | None = None) -> list[Copy]:
+        """Return the copies of an image in the dataset, and its originals.
+
+        For an item of the dataset they are the near-duplicates: the other members of its group. For any other image, or
+        a part of one, they are searched: images that are alike by their copy descriptors, and those of which it may be
+        a part, are laid over it, as at indexing. Only copies that are shown are returned. The dataset does not change.
 
         Args:
-            media_id: the id of the item.
-            similarity: the minimum cosine similarity, 0.96 to 1, rounded up to the next of the eight levels of
+            query: the id of a media item or an object, a path, the bytes of a file, a uint8 array of shape (H, W, 3) or
+                a Pillow image.
+            similarity: the minimum similarity, 0.96 to 1, rounded up to the next of the eight levels of
                 :meth:`duplicates`.
+            bounding_box: the part of the image whose copies are searched, as in :meth:`similar`.
 
         Returns:
             the copies, the most similar first, with what was done to them, as :meth:`duplicates` says it; empty for an
-            item without copies.
+            image without copies.
 
         Raises:
             NotFound: the dataset has no such item.
-            InvalidInput: the similarity is out of range.
+            InvalidInput: an argument is out of range; or the dataset has no copy descriptors.
+            CannotDecode: the file cannot be read, or is not an image.
 
         Examples:
             >>> copy = ds.copies_of(ds.media_id("garden.jpg"))[0]
             >>> copy.path, copy.reason, copy.keep
             ('garden-small.jpg', 'resized to 50%', False)
+            >>> ds.copies_of(ds.media_id("garden.jpg"), bounding_box=(20, 20, 300, 200))[0].path
+            'garden.jpg'
         """
-        return copies_of(open_media(self._context, self.id), media_id, similarity=similarity)
+        if bounding_box is None and is_item(query):
+            return copies_of(open_media(self._context, self.id), query, similarity=similarity)
+        return copies_of_image(self._context, self.id, query, similarity=similarity, box=bounding_box)
 
     def overlap(self, other: Any, similarity: float = 0.96, *, exact: bool = False) -> Overlap[View]:
         """Return the copies of the dataset's media in another dataset or view; see :meth:`framedex.View.overlap`.

@@ -1,7 +1,7 @@
 """Images of media tables that are compared to find copies: their keypoints, and their pixels at a reduced size."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from framedex.analysis.keypoints import Keypoints, find_keypoints, to_keypoint_size
 from framedex.analysis.registration import SIDE, Shades
-from framedex.core.arrays import Mask, RowIds
+from framedex.core.arrays import Mask, Pixels, RowIds
 from framedex.core.borders import Box, cropped, inner_box
 from framedex.core.progress import ShareProgress
 from framedex.encoders.copy_descriptor import panels
@@ -48,6 +48,12 @@ class ImageSource:
     settings: Settings
     keypoints: Path
     first: int = 0
+
+    @contextmanager
+    def opened(self) -> Iterator["ComparedImages"]:
+        """Open the cache of keypoints, and yield the images."""
+        with KeypointCache(self.keypoints) as cache:
+            yield ComparedImages(self, cache)
 
 
 class ComparedImages:
@@ -169,12 +175,23 @@ class ReducedImage:
     size: tuple[int, int]
     is_damaged: bool
 
+    @classmethod
+    def of(cls, pixels: Pixels, size: tuple[int, int], *, is_damaged: bool) -> "ReducedImage":
+        """Return an image for registration, from its pixels at any size: uint8, shape (H, W, 3)."""
+        shades = Shades.of(pixels)
+        shades = shades.resized(SIDE / max(shades.grey.shape))
+        return cls(shades, inner_box(shades.grey), size, is_damaged)
+
+    @property
+    def inner_share(self) -> float:
+        """The share of its area within uniform borders."""
+        top, left, bottom, right = self.inner
+        return (bottom - top) * (right - left) / self.shades.grey.size
+
 
 def _reduced(row: Any, image: DecodedImage) -> dict[int, ReducedImage]:
-    shades = Shades.of(image.pixels)
-    shades = shades.resized(SIDE / max(shades.grey.shape))
     size = (image.width, image.height)
-    return {row["number"]: ReducedImage(shades, inner_box(shades.grey), size, image.damage is not None)}
+    return {row["number"]: ReducedImage.of(image.pixels, size, is_damaged=image.damage is not None)}
 
 
 def _without_image(_row: Any, _reason: str) -> dict[int, ReducedImage]:
@@ -182,20 +199,22 @@ def _without_image(_row: Any, _reason: str) -> dict[int, ReducedImage]:
 
 
 def _keypoints_of(row: Any, image: DecodedImage) -> dict[tuple[int, bool], Keypoints]:
-    grey = to_keypoint_size(np.asarray(cv2.cvtColor(image.pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
-    found = {}
-    for flag in row["wanted"]:
-        shown = np.ascontiguousarray(grey[:, ::-1]) if flag else grey
-        found[row["number"], flag] = replace(find_keypoints(shown), parts=_parts(shown))
-    return found
+    return {(row["number"], flag): keypoints_of(image.pixels, is_mirrored=flag) for flag in row["wanted"]}
+
+
+def keypoints_of(pixels: Pixels, *, is_mirrored: bool) -> Keypoints:
+    """Return the keypoints of an image, or of its mirror image: uint8, shape (H, W, 3)."""
+    grey = to_keypoint_size(np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.uint8))
+    shown = np.ascontiguousarray(grey[:, ::-1]) if is_mirrored else grey
+    return replace(find_keypoints(shown), parts=panels_of(shown))
 
 
 def _without_keypoints(_row: Any, _reason: str) -> dict[tuple[int, bool], Keypoints]:
     return {}
 
 
-def _parts(grey: npt.NDArray[np.uint8]) -> tuple[Box, ...]:
-    """Return the panels of an image in its own coordinates."""
+def panels_of(grey: npt.NDArray[np.uint8]) -> tuple[Box, ...]:
+    """Return the panels of a greyscale image in its own coordinates: uint8, shape (H, W)."""
     box = inner_box(grey)
     above, left = box[:2]
     return tuple(

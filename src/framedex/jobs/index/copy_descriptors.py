@@ -39,7 +39,7 @@ def descriptors_key(table: Table, facts: tuple[Any, ...], *, check: Callable[[],
     """
     digest = hashlib.blake2b(pickle.dumps((facts, DIMENSION)), digest_size=16)
     rows = [np.empty(0, np.int64)]
-    for its_rows, vectors in _descriptors(table):
+    for its_rows, vectors in descriptor_blocks(table):
         check()
         rows.append(its_rows)
         digest.update(row_keys(vectors).tobytes())
@@ -64,7 +64,7 @@ def units_in_file(table: Table, path: Path, *, check: Callable[[], None]) -> tup
     """
     rows, images = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     with path.open("wb") as file:
-        for its_rows, vectors in _descriptors(table):
+        for its_rows, vectors in descriptor_blocks(table):
             check()
             rows.append(its_rows)
             write_matrix(file, vectors)
@@ -78,8 +78,8 @@ def units_in_file(table: Table, path: Path, *, check: Callable[[], None]) -> tup
     return positions, Units(VectorsInFile(path, DIMENSION, 0, len(image)), image)
 
 
-def _descriptors(table: Table) -> Iterator[tuple[Rows, Vectors]]:
-    """Yield rows with a descriptor, and their descriptors."""
+def descriptor_blocks(table: Table) -> Iterator[tuple[Rows, Vectors]]:
+    """Yield rows with a descriptor, and their descriptors, in row order."""
     column, start = compared_column(table), 0
     if column in table.overlay.columns:
         positions, vectors = table.vectors(column)
