@@ -56,7 +56,8 @@ USES: list[tuple[str, str, str]] = [
     ("ds.set_limits(blr=1)", "'blr'", "blur"),
     ("ds.set_limits(blur='x')", "'x'", "from 0 to 1"),
     ("ds.reset_limits('blr')", "'blr'", "blur"),
-    ("ds.copies_of('x')", "'x'", "no media"),
+    ("ds.copies_of('x')", "'x'", "No such file"),
+    ("ds.copies_of('00000000-0000-0000-0000-000000000000')", "00000000", "no media"),
     # Filters.
     ("ds.where({'labels': 1})", "{'labels': 1}", "an array"),
     ("ds.where('labels=cat')", "not", "a filter is JSON"),

@@ -16,9 +16,8 @@ from framedex.jobs.index.query_images import QuerySource
 from framedex.jobs.overlap import SAME_FILE
 from framedex.media.budget import HeldOn, shared_budget
 from framedex.operations.context import Context, check_indexed, open_media
-from framedex.operations.searches import names_path
 from framedex.records import DUPLICATE_LEVELS, Copy
-from framedex.search.query_images import Box, QueryPixels, is_file, read_query_pixels
+from framedex.search.query_images import Box, QueryPixels, read_query_pixels
 from framedex.storage.column_keys import columns_key
 from framedex.storage.copy_pairs import CopyPairs, compared_column
 from framedex.storage.media import EVERYTHING, Media
@@ -46,8 +45,8 @@ def copies_of_image(context: Context, dataset_id: str, query: Any, *, similarity
 
 
 def is_item(query: Any) -> bool:
-    """Return whether a query has the form of the id of a media item or an object."""
-    return isinstance(query, str) and not is_file(query) and not names_path(query) and is_id(query)
+    """Return whether a query has the form of the id of a media item or an object; it is no file then."""
+    return isinstance(query, str) and is_id(query)
 
 
 def _pixels(context: Context, media: Media, query: Any, box: Box | None) -> QueryPixels:

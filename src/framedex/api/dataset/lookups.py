@@ -111,8 +111,8 @@ class DatasetLookups:
             >>> copy = ds.copies_of(ds.media_id("garden.jpg"))[0]
             >>> copy.path, copy.reason, copy.keep
             ('garden-small.jpg', 'resized to 50%', False)
-            >>> ds.copies_of(ds.media_id("garden.jpg"), bounding_box=(20, 20, 300, 200))[0].path
-            'garden.jpg'
+            >>> sorted(copy.path for copy in ds.copies_of(ds.media_id("garden.jpg"), bounding_box=(20, 20, 300, 200)))
+            ['garden-small.jpg', 'garden.jpg']
         """
         if bounding_box is None and is_item(query):
             return copies_of(open_media(self._context, self.id), query, similarity=similarity)

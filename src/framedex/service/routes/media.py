@@ -6,6 +6,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from framedex.access import Action
+from framedex.core.ids import is_id
 from framedex.errors import NotFound
 from framedex.records import MediaItem
 from framedex.service.actions import needs, routes
@@ -64,6 +65,8 @@ def get_duplicates_of_media(
     threshold: Annotated[float, Query(ge=0.96, le=1)] = 0.96,
 ) -> list[str]:
     """Return the ids of the near-duplicates of a media item, the most similar first."""
+    if not is_id(media_id):  # the library takes paths, too
+        raise Refusal(404, _NOT_FOUND)
     try:
         return [copy.media_id for copy in dataset.copies_of(media_id, threshold)]
     except NotFound:

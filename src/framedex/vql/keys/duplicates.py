@@ -46,7 +46,12 @@ class DuplicatesTest(KeyTest):
 
 
 def group_column(value: float | str) -> str:
-    """Return the column of the groups of a similarity, or of near images: ``near``."""
+    """Return the column of the groups of a similarity, or of near images: ``near``.
+
+    Examples:
+        >>> vql.group_column(0.96), vql.group_column("near")
+        ('duplicate_0', 'near')
+    """
     return (*DUPLICATES, NEAR)[duplicate_level(value)]
 
 

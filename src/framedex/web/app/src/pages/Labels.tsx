@@ -33,6 +33,7 @@ import { type ActionName, change, editVersion, undo } from "../state/edits";
 import { Queue } from "../state/queue";
 import { readRows } from "../state/rows";
 import { t } from "../texts";
+import { noise } from "../texts/findings";
 
 const PART = 50;
 const NEIGHBOURS = 5;
@@ -127,14 +128,14 @@ function Nothing({ dataset: of, labels, isRanked }: NothingProps) {
     (signal) => get(`/dataset/${of.id}/issues`, { issue: "mislabels", limit: 1 }, signal),
     [of.id],
   );
-  if (isRanked) return <p>{t.labels.noneRanked}</p>;
+  if (isRanked) return <p>{noise.noneRanked}</p>;
   return (
     <>
       <p>{t.labels.none}</p>
       {canRank(labels) && (
         <p>
           <Button kind="main" onClick={() => navigate(rankedPage(of))}>
-            {t.labels.showAnyway}
+            {noise.showAnyway}
           </Button>
         </p>
       )}
@@ -235,7 +236,7 @@ function Pairs({ dataset: of, chosen, isRanked, offersAll }: PairsProps) {
       })}
       {(offersAll || isRanked) && (
         <a href={rankedPage(of)} aria-current={isRanked ? "page" : undefined}>
-          {t.labels.ranked}
+          {noise.ranked}
         </a>
       )}
     </nav>
@@ -346,11 +347,11 @@ function Item({ dataset: of, queue, item }: ItemProps) {
             <dd>
               <strong>{item.suggested_label}</strong>
             </dd>
-            <dt>{item.expected_precision === undefined ? t.labels.confidence : t.labels.probability}</dt>
+            <dt>{item.expected_precision === undefined ? t.labels.confidence : noise.probability}</dt>
             <dd>{number(item.confidence, 2)}</dd>
             {item.expected_precision !== undefined && (
               <>
-                <dt>{t.labels.expectedSoFar}</dt>
+                <dt>{noise.expectedSoFar}</dt>
                 <dd>{share(item.expected_precision)}</dd>
               </>
             )}

@@ -1,6 +1,6 @@
 import type { DuplicateGroup, MemberFacts } from "../api/types";
 import { date, number, share, size } from "../lib/format";
-import { t } from "../texts";
+import { facts as texts } from "../texts/findings";
 
 interface Props {
   group: DuplicateGroup;
@@ -9,7 +9,7 @@ interface Props {
   keep: string;
 }
 
-type Column = keyof typeof t.duplicates.factNames;
+type Column = keyof typeof texts.factNames;
 const SHOWN_IF_DIFFERENT: readonly Column[] = ["cropped", "colour"];
 
 /** The facts of the members of a group that tell an original from its copies; what differs is bold. */
@@ -20,18 +20,18 @@ export function FactsTable({ group, shown, keep }: Props) {
     return { id, name: group.file_names[place]!, words: wordsOf(group.facts![place]!) };
   });
   const differs = (name: Column): boolean => new Set(rows.map((row) => row.words[name])).size > 1;
-  const columns = (Object.keys(t.duplicates.factNames) as Column[]).filter(
+  const columns = (Object.keys(texts.factNames) as Column[]).filter(
     (name) => rows.some((row) => row.words[name] !== "") && (!SHOWN_IF_DIFFERENT.includes(name) || differs(name)),
   );
   return (
     <div class="table-box">
-      <table class="facts-table" aria-label={t.duplicates.factsOf}>
+      <table class="facts-table" aria-label={texts.factsOf}>
         <thead>
           <tr>
-            <th scope="col">{t.duplicates.member}</th>
+            <th scope="col">{texts.member}</th>
             {columns.map((name) => (
               <th key={name} scope="col">
-                {t.duplicates.factNames[name]}
+                {texts.factNames[name]}
               </th>
             ))}
           </tr>
@@ -57,7 +57,7 @@ export function FactsTable({ group, shown, keep }: Props) {
 }
 
 function wordsOf(facts: MemberFacts): Record<Column, string> {
-  const whether = (value?: boolean | null): string => (value == null ? "" : value ? t.duplicates.yes : t.duplicates.no);
+  const whether = (value?: boolean | null): string => (value == null ? "" : value ? texts.yes : texts.no);
   const megapixels = (value?: number | null): string => (value == null ? "" : number(value / 1e6));
   return {
     size: facts.width == null || facts.height == null ? "" : `${facts.width} × ${facts.height}`,

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { get } from "../api/http";
 import type { DatasetStatus, LabelCount, RankedLabelIssues } from "../api/types";
 import { count, share } from "../lib/format";
-import { t } from "../texts";
+import { noise } from "../texts/findings";
 import { Button } from "./Button";
 import { Pending, useResource } from "./Resource";
 
@@ -23,9 +23,9 @@ export function LabelNoise({ dataset: of, labels }: { dataset: DatasetStatus; la
   const isWanted = useSignal(of.n_images <= MOST_AT_ONCE);
   return (
     <section aria-labelledby="label-noise">
-      <h2 id="label-noise">{t.labels.wrong}</h2>
+      <h2 id="label-noise">{noise.wrong}</h2>
       {!canRank(labels) ? (
-        <p class="hint">{t.labels.tooFew(LEAST_LABELLED)}</p>
+        <p class="hint">{noise.tooFew(LEAST_LABELLED)}</p>
       ) : isWanted.value ? (
         <Estimate dataset={of} />
       ) : (
@@ -34,7 +34,7 @@ export function LabelNoise({ dataset: of, labels }: { dataset: DatasetStatus; la
             isWanted.value = true;
           }}
         >
-          {t.labels.estimate}
+          {noise.estimate}
         </Button>
       )}
     </section>
@@ -60,21 +60,21 @@ function Estimate({ dataset: of }: { dataset: DatasetStatus }) {
   const expected = first.value?.rows[0]?.expected_precision;
   return (
     <>
-      <p>{t.labels.rate(estimate.n_wrong, total, share(estimate.rate), share(estimate.low), share(estimate.high))}</p>
-      {expected !== undefined && <p>{t.labels.expected(estimate.n_wrong, share(expected))}</p>}
-      {(estimate.notes.length > 0 ? estimate.notes : [t.labels.suits]).map((note) => (
+      <p>{noise.rate(estimate.n_wrong, total, share(estimate.rate), share(estimate.low), share(estimate.high))}</p>
+      {expected !== undefined && <p>{noise.expected(estimate.n_wrong, share(expected))}</p>}
+      {(estimate.notes.length > 0 ? estimate.notes : [noise.suits]).map((note) => (
         <p key={note} class="hint">
           {note}
         </p>
       ))}
       <details>
-        <summary>{t.labels.byLabel}</summary>
+        <summary>{noise.byLabel}</summary>
         <table>
           <thead>
             <tr>
-              <th scope="col">{t.labels.columns.label}</th>
-              <th scope="col">{t.labels.columns.images}</th>
-              <th scope="col">{t.labels.columns.wrong}</th>
+              <th scope="col">{noise.columns.label}</th>
+              <th scope="col">{noise.columns.images}</th>
+              <th scope="col">{noise.columns.wrong}</th>
             </tr>
           </thead>
           <tbody>
