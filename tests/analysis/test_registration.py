@@ -147,6 +147,35 @@ def test_difference__of_a_covered_photo() -> None:
     assert compared(page(1), written_over).judgement is Judgement.DIFFERENT
 
 
+def test_difference__of_a_plain_photo() -> None:
+    """Of a thing on a plain ground, which has many tones, a small part may be covered."""
+    photo = np.full((240, 320), 250, np.uint8)
+    photo[40:200, 40:280] = scene()[40:200, 40:280]
+    covered = photo.copy()
+    covered[180:200, 60:240] = 0
+    found = compared(photo, covered)
+    assert found.plain > 0.3
+    assert (found.judgement, found.tones > 3.5) == (Judgement.COVERED, True)
+
+
+def test_difference__of_faint_stars() -> None:
+    """Images without structure differ by small things; what is compressed again does not."""
+
+    def sky(seed: int) -> Grey:
+        random = np.random.default_rng(seed)
+        stars = np.full((400, 400), 20.0, np.float32)
+        stars[random.integers(0, 400, 30), random.integers(0, 400, 30)] += 400
+        return np.asarray(cv2.GaussianBlur(stars, (0, 0), 1.5), np.uint8)
+
+    whole = stretched((0, 0, 400, 400), (0, 0, 400, 400))
+    same, other = (
+        least_difference(Shades(sky(0), sky(0)), Shades(each, each), [whole]) for each in (saved(60)(sky(0)), sky(1))
+    )
+    assert same is not None
+    assert same.judgement is Judgement.COPY
+    assert other is None or other.judgement is Judgement.DIFFERENT
+
+
 def test_difference__of_a_moved_thing() -> None:
     """A thing that is seen at another place was moved, so that the pictures are of one scene, and no copies."""
     ground, thing = scene(), scene(5)[40:100, 40:100]

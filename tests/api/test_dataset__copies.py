@@ -661,6 +661,35 @@ class TestEdits:
         assert copies(dataset.duplicates()) == SMALL
 
 
+class TestText:
+    """What is written may be too small to be seen at the size at which images are compared first."""
+
+    @staticmethod
+    def sheet(*changed: int) -> Pixels:
+        """Return a page of 60 lines of words; in each changed line one word is another one."""
+        pixels = np.full((1300, 1000, 3), 255, np.uint8)
+        for line in range(60):
+            random, left = np.random.default_rng(line), 50
+            while left < 900:
+                for _ in range(int(random.integers(2, 9))):
+                    top = 40 + 20 * line + int(random.integers(0, 4))
+                    pixels[top : top + int(random.integers(5, 12)), left : left + int(random.integers(2, 5))] = 30
+                    left += 7
+                left += 8
+            if line in changed:
+                word = np.random.default_rng(1000 + line).integers(0, 2, (12, 20), np.uint8) * 225 + 30
+                pixels[40 + 20 * line : 52 + 20 * line, 300:320] = word[..., None]
+        return pixels
+
+    @pytest.mark.slow
+    def test_create__pages_that_differ_by_a_word(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A page with another word is no copy; the page that was saved again is one."""
+        folder = put(tmp_path / "images", {"page.png": self.sheet(), "other.png": self.sheet(17)})
+        put(folder, {"saved.jpg": self.sheet()}, quality=60)
+        (group,) = workspace.create_dataset("d", folder, "gist").duplicates()
+        assert sorted(group.paths) == ["page.png", "saved.jpg"]
+
+
 class TestCache:
     """Cached keypoints save work and change nothing."""
 

@@ -8,7 +8,7 @@ is. What has no structure, such as a shadow in an X-ray, is compared by its grey
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ _EQUAL, _UNLIKE_EQUAL = 0.995, 0.9  # where nearly all is equal, less is a diffe
 _UNLIKE_DETAIL = 0.25  # below the detail of the image, which compression lowers everywhere
 _COLOURS = 2.0  # grey levels by which the brightest channel of an image with colours exceeds its grey
 _HUE_BLOCKS = 0.5  # of the blocks with structure, at least in the brightest channel
+_SHIFTS = [(x, y) for x in (0, -1, 1) for y in (0, -1, 1)]  # pixels by which a block of the second image may be shifted
+_SURE = 0.95  # correlation of all blocks from which none is shifted
 _BESIDE = 2  # blocks around something else, which show a part of it
 _LIGHT_BINS = 32
 _REFINED = 200  # pixels of the longer side at which a transform is refined
@@ -52,6 +54,7 @@ _LEAST_SHIFT = 4  # pixels, at half the size
 _MOVED, _LEAST_MOVED, _MOVED_SHARE = 0.9, 3, 0.1  # correlation, number and share of parts that moved alike
 _PLAIN_SIDE = 32
 _PLAIN_APART, _PLAIN_MOST = 4.0, 24.0  # mean and largest difference of grey levels of images without structure
+_SPECKS_SIDE, _SPECK, _SPECKS_APART = 64, 1.5, 4.0  # pixels, pixels of blur, and grey levels
 _ALIGNED, _SETTLED = 0.5, 0.9
 _CLIPPED = (3, 252)  # grey levels at and beyond which light is clipped
 _CLIPPED_APART = 48.0  # grey levels that clipping explains
@@ -117,7 +120,7 @@ class Difference:
         shade: grey levels by which an area without structure differs more than noise and light explain, at least 0.
         plain: the share of pixels whose grey level is within two of the most frequent one, in the less plain image.
         tones: the entropy of the other pixels' grey levels in 32 bins, in bits, in the image with the lower one.
-        moved: whether something that changed is found at another place.
+        moved: whether something that changed is found at another place; false where nothing could be covered.
         residual: the mean difference of grey levels after the light was fitted, where nothing is changed.
         matrix: the refined transform.
     """
@@ -168,17 +171,18 @@ class Difference:
         )
 
 
-def least_difference(a: Shades, b: Shades, transforms: Iterable[Matrix]) -> Difference | None:
+def least_difference(a: Shades, b: Shades, transforms: Iterable[Matrix], side: int = SIDE) -> Difference | None:
     """Return the least difference of two images under some transforms; None where nothing can be compared or is alike.
 
     Args:
         a: the first image.
         b: the second one.
         transforms: tried one after another, as they are and refined, until one shows a copy.
+        side: pixels of the longer side at which they are compared, at most.
     """
     least: Difference | None = None
     for matrix in transforms:
-        pair = _Pair.of(a, b, matrix)
+        pair = _Pair.of(a, b, matrix, side)
         for each in (pair.matrix, pair.refined()):
             found = None if each is None else pair.compared(each)
             if found is not None and (least is None or found.changed < least.changed):
@@ -197,10 +201,21 @@ def _plain_difference(a: Grey, b: Grey) -> Difference | None:
         for each in (a, b)
     )
     apart = np.abs(small - its)
-    if apart.mean() > _PLAIN_APART or apart.max() > _PLAIN_MOST:
+    if apart.mean() > _PLAIN_APART or apart.max() > _PLAIN_MOST or _have_other_specks(a, b):
         return None
     whole = stretched((0, 0, *a.shape), (0, 0, *b.shape))
     return Difference(1, 0.0, 0, 1.0, 1.0, 0.0, *_plain(a), False, float(apart.mean()), whole)
+
+
+def _have_other_specks(a: Grey, b: Grey) -> bool:
+    """Return whether images without structure differ by small things, such as faint stars."""
+    if a.size > b.size:
+        a, b = b, a
+    if min(a.shape) < _SPECKS_SIDE:
+        return False
+    b = np.asarray(cv2.resize(b, a.shape[::-1], interpolation=cv2.INTER_AREA), np.uint8)
+    apart = np.abs(_blurred(a, _SPECK) - _blurred(b, _SPECK))
+    return float(np.quantile(apart, 0.999) - np.median(apart)) > _SPECKS_APART
 
 
 def stretched(box: Sequence[float], other: Sequence[float], quarters: int = 0) -> Matrix:
@@ -246,9 +261,9 @@ class _Pair:
     of_pixels: tuple[Matrix, Matrix]
 
     @classmethod
-    def of(cls, a: Shades, b: Shades, matrix: Matrix) -> "_Pair":
+    def of(cls, a: Shades, b: Shades, matrix: Matrix, side: int) -> "_Pair":
         scale = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
-        factor = min(1.0, scale, SIDE / max(a.grey.shape))
+        factor = min(1.0, scale, side / max(a.grey.shape))
         small, other = a.resized(factor), b.resized(factor / scale)
         to_a, to_b = _factors(a.grey, small.grey), _factors(b.grey, other.grey)
         between = _square(to_b) @ _square(matrix) @ np.linalg.inv(_square(to_a))
@@ -256,7 +271,8 @@ class _Pair:
 
     def refined(self) -> Matrix | None:
         """Return the refined transform; None if there is none near."""
-        factor = min(1.0, _REFINED / max(self.a.grey.shape))
+        longest = max(self.a.grey.shape)
+        factor = min(1.0, (_REFINED if longest <= SIDE else SIDE) / longest)
         a, b = _resized(self.a.grey, factor), _resized(self.b.grey, factor)
         to_a, to_b = _square(_factors(self.a.grey, a)), _square(_factors(self.b.grey, b))
         start = (to_b @ _square(self.matrix) @ np.linalg.inv(to_a))[:2].astype(np.float32)
@@ -342,7 +358,7 @@ def _compared(a: Grey, b: Grey, valid: Mask, clipped: Mask, matrix: Matrix) -> D
     same = cv2.resize((shown & ~other).astype(np.uint8), (a.shape[1], a.shape[0]), interpolation=cv2.INTER_NEAREST) > 0
     residual = float(np.mean(np.abs(fitted - fine[1])[same & valid])) if (same & valid).any() else 0.0
     plain, tones = np.minimum(_plain(a), _plain(b)).tolist()
-    return Difference(
+    found = Difference(
         count,
         float(np.count_nonzero(other)) / count,
         _largest_area(
@@ -353,10 +369,12 @@ def _compared(a: Grey, b: Grey, valid: Mask, clipped: Mask, matrix: Matrix) -> D
         _shade(fitted, fine[1], valid & ~(clipped & (np.abs(fitted - fine[1]) < _CLIPPED_APART))),
         plain,
         tones,
-        bool(other.any()) and _is_moved(a, b, other),
+        False,
         residual,
         matrix,
     )
+    is_moved = found.judgement is Judgement.COVERED and _is_moved(a, b, other)
+    return replace(found, moved=True) if is_moved else found
 
 
 def _blurred(grey: Any, sigma: float) -> _Values:
@@ -399,18 +417,20 @@ def _blocks(a: _Values, b: _Values, valid: Mask) -> tuple[_Values, _Values, Mask
 
     mean, variance = means(a), means(a * a)
     variance = np.maximum(variance - mean * mean, 0)
-    best = np.full(mean.shape, -1, np.float32)
-    own = variance
-    for x in (0, -1, 1):
-        for y in (0, -1, 1):
-            shifted = np.roll(b, (y, x), (0, 1))
-            its = means(shifted)
-            spread = np.maximum(means(shifted * shifted) - its * its, 0)
-            both = means(a * shifted) - mean * its
-            np.maximum(best, both / np.sqrt(np.maximum(variance, 1) * np.maximum(spread, 1)), out=best)
-            own = np.maximum(own, spread) if x == y == 0 else own
     inside = cv2.erode(valid.astype(np.uint8), np.ones((_BLOCK, _BLOCK), np.uint8))[rows, columns] > 0
-    return np.sqrt(own), best, inside
+    best = np.full(mean.shape, -1, np.float32)
+    deviation = np.sqrt(variance)
+    for x, y in _SHIFTS:
+        shifted = np.roll(b, (y, x), (0, 1))
+        its = means(shifted)
+        spread = np.maximum(means(shifted * shifted) - its * its, 0)
+        both = means(a * shifted) - mean * its
+        np.maximum(best, both / np.sqrt(np.maximum(variance, 1) * np.maximum(spread, 1)), out=best)
+        if x == y == 0:
+            deviation = np.maximum(deviation, np.sqrt(spread))
+            if (best[inside & (deviation > _STRUCTURE)] >= _SURE).all():
+                break
+    return deviation, best, inside
 
 
 def _largest_area(blocks: Mask) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -112,11 +112,17 @@ class ComparedImages:
         self.cache.put(made)
         return keys
 
-    def read_reduced(self, rows: Rows, executor: Executor) -> dict[int, "ReducedImage"]:
-        """Return the images of rows by number, without those that cannot be read."""
+    def read_reduced(self, rows: Rows, executor: Executor, side: int = SIDE) -> dict[int, "ReducedImage"]:
+        """Return the images of rows by number, without those that cannot be read; *side* is as in their making."""
         listed = [row for row in self._rows(rows) if row["content_hash"] is not None]
         results = decode_rows(
-            self.media, listed, _reduced, _without_image, detail=SIDE, settings=self._settings, executor=executor
+            self.media,
+            listed,
+            partial(_reduced, side=side),
+            _without_image,
+            detail=side,
+            settings=self._settings,
+            executor=executor,
         )
         found: dict[int, ReducedImage] = {}
         with closing(results):
@@ -164,7 +170,7 @@ class ReducedImage:
     """A reduced image for registration.
 
     Attributes:
-        shades: the image, at most 480 pixels a side.
+        shades: the image, at a size for its comparison.
         inner: its part within uniform borders.
         size: width and height at full size.
         is_damaged: whether a part of it could not be decoded.
@@ -176,10 +182,17 @@ class ReducedImage:
     is_damaged: bool
 
     @classmethod
-    def of(cls, pixels: Pixels, size: tuple[int, int], *, is_damaged: bool) -> "ReducedImage":
-        """Return an image for registration, from its pixels at any size: uint8, shape (H, W, 3)."""
+    def of(cls, pixels: Pixels, size: tuple[int, int], *, is_damaged: bool, side: int = SIDE) -> "ReducedImage":
+        """Return an image for registration, from its pixels at any size: uint8, shape (H, W, 3).
+
+        Args:
+            pixels: the image.
+            size: width and height of the whole image.
+            is_damaged: whether a part of it could not be decoded.
+            side: pixels of the longer side, at most.
+        """
         shades = Shades.of(pixels)
-        shades = shades.resized(SIDE / max(shades.grey.shape))
+        shades = shades.resized(side / max(shades.grey.shape))
         return cls(shades, inner_box(shades.grey), size, is_damaged)
 
     @property
@@ -189,9 +202,9 @@ class ReducedImage:
         return (bottom - top) * (right - left) / self.shades.grey.size
 
 
-def _reduced(row: Any, image: DecodedImage) -> dict[int, ReducedImage]:
-    size = (image.width, image.height)
-    return {row["number"]: ReducedImage.of(image.pixels, size, is_damaged=image.damage is not None)}
+def _reduced(row: Any, image: DecodedImage, *, side: int) -> dict[int, ReducedImage]:
+    size, is_damaged = (image.width, image.height), image.damage is not None
+    return {row["number"]: ReducedImage.of(image.pixels, size, is_damaged=is_damaged, side=side)}
 
 
 def _without_image(_row: Any, _reason: str) -> dict[int, ReducedImage]:

@@ -7,12 +7,13 @@ import numpy as np
 
 from framedex.analysis.keypoints import view_of
 from framedex.analysis.part_placement import placement
-from framedex.analysis.registration import Difference, Judgement, Matrix, least_difference, quarters_of, stretched
+from framedex.analysis.registration import SIDE, Difference, Judgement, Matrix, least_difference, quarters_of, stretched
 from framedex.core.borders import Box
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.jobs.index.compared_images import ReducedImage, panels_of
 from framedex.jobs.index.copy_proofs import CopyProof
 
+_TEXT = 0.25  # share of the most frequent grey level of pages, forms and tables
 _MOST_DAMAGED, _LEAST_DETAIL = 0.7, 0.88  # share of a damaged image that is not seen, and the detail of the rest
 _LEAST_BLOCKS = 12  # with structure, of a part that was looked for everywhere
 
@@ -63,6 +64,7 @@ class ImageLayer:
         quarters = quarters_of(self.matrix)
         if quarters is not None:
             yield stretched(a.inner, other, quarters)
+            yield stretched((0, 0, *a.shades.grey.shape), (0, 0, *b.shades.grey.shape), quarters)
 
 
 def _scaling(size: tuple[int, int], other: tuple[int, ...]) -> Matrix:
@@ -88,12 +90,14 @@ class Registered:
         is_same: whether their size and pixels are equal.
         is_damaged: whether one of them is damaged.
         proof: what the place of the first image in the second one proves, where it was looked for.
+        closer: the layer for a closer look; None for images that differ, or have no plain ground with something small.
     """
 
     difference: Difference
     is_same: bool
     is_damaged: bool
     proof: CopyProof | None = None
+    closer: ImageLayer | None = None
 
     @property
     def judgement(self) -> Judgement:
@@ -117,12 +121,16 @@ def _registration(a: ReducedImage, b: ReducedImage, layer: ImageLayer) -> Regist
         shades, width = shades.mirrored(), shades.grey.shape[1]
         left, right = width - right, width - left
     transforms = list(layer.transforms(a, b, (top, left, bottom, right)))
-    shown = least_difference(a.shades, shades, transforms) if transforms else None
+    side = max(SIDE, *a.shades.grey.shape)  # images are reduced already
+    shown = least_difference(a.shades, shades, transforms, side) if transforms else None
     if shown is None or (layer.width is not None and shown.blocks < _LEAST_BLOCKS):
         return None
     is_same = a.size == b.size and all(map(np.array_equal, a.shades, shades))
     proof = None if layer.width is None else _proof_of_part(a, b, shown.matrix)
-    return Registered(shown, is_same, a.is_damaged or b.is_damaged, proof)
+    sizes = ((each.grey.shape[1], each.grey.shape[0]) for each in (a.shades, shades))
+    may_be_text = shown.plain >= _TEXT and shown.judgement is not Judgement.DIFFERENT and not is_same
+    closer = ImageLayer(shown.matrix, *sizes, layer.is_mirrored) if may_be_text else None
+    return Registered(shown, is_same, a.is_damaged or b.is_damaged, proof, closer)
 
 
 def _proof_of_part(a: ReducedImage, b: ReducedImage, matrix: Matrix) -> CopyProof:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from framedex.analysis.registration import SIDE
 from framedex.core.arrays import Mask, Pixels
 from framedex.core.progress import ShareProgress
 from framedex.executors import Executor
@@ -71,10 +72,11 @@ class QueryImages:
         self.cache.put({key: keypoints_of(self._source.pixels, is_mirrored=flag) for key, (_, flag) in missing.items()})
         return keys
 
-    def read_reduced(self, rows: Rows, _executor: Executor) -> dict[int, ReducedImage]:
+    def read_reduced(self, rows: Rows, _executor: Executor, side: int = SIDE) -> dict[int, ReducedImage]:
         """Return the image at a reduced size, by number."""
         source = self._source
-        return {row: ReducedImage.of(source.pixels, source.size, is_damaged=source.is_damaged) for row in rows.tolist()}
+        image = ReducedImage.of(source.pixels, source.size, is_damaged=source.is_damaged, side=side)
+        return dict.fromkeys(rows.tolist(), image)
 
     def contents(self, rows: Rows) -> dict[int, bytes]:
         """Return a key of the content, by number."""

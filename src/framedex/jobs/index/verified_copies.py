@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from framedex.analysis.keypoints import Keypoints
 from framedex.analysis.neighbours import ignore_progress
-from framedex.analysis.registration import Judgement
+from framedex.analysis.registration import SIDE, Judgement
 from framedex.core.arrays import Mask, Vectors
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.core.progress import ShareProgress
@@ -37,6 +37,7 @@ Rows = npt.NDArray[np.int64]
 _LOG = logging.getLogger(__name__)
 _PART = 64  # pairs that a worker compares at a time
 _HELD = 128  # pairs whose pixels are held at a time
+_HELD_CLOSELY, _CLOSE_SIDE = 16, 1280  # pairs, and pixels of the longer side at which text can be read
 _KEPT_EVERY_S = 300.0
 _VERIFIED = "verified"  # the stage with the pairs that are done
 _PAIRS = 2**14  # pairs whose images are read and compared at a time
@@ -174,21 +175,34 @@ class _Verification:
         parts = part[self.pairs.are_parts[part]]
         made |= self._parts(parts, ignore_progress)
         further = {int(pair) for pair in part[~(self.pairs.near | self.pairs.are_parts)[part]]}
+        closely: dict[int, ImageLayer] = {}
         whole = ((pair, ImageLayer(None)) for pair in near.tolist())
         for pair, registered in self._registered(whole, len(near), _part_of(progress, 0, _NEAR)):
             if registered is not None and registered.judgement is not Judgement.DIFFERENT:
                 made[pair] = self._copy(pair, registered, None)
+                closely |= {} if registered.closer is None else {pair: registered.closer}
             elif registered is None or not registered.difference.is_settled:
                 further.add(pair)
         chosen = np.array(sorted(further), np.int64)
         if not len(chosen):
-            return made
+            return self._seen_closely(made, closely, progress)
         proofs = self._proofs(chosen, _part_of(progress, _NEAR, _READING - _NEAR))
         laid = {pair: proof for pair, proof in zip(chosen.tolist(), proofs, strict=True) if proof is not None}
         layers = ((pair, ImageLayer.of(proof)) for pair, proof in laid.items())
         for pair, registered in self._registered(layers, len(laid), _part_of(progress, _READING, 1 - _READING)):
             if registered is not None and registered.judgement is not Judgement.DIFFERENT:
                 made[pair] = self._copy(pair, registered, laid[pair])
+                closely |= {} if registered.closer is None else {pair: registered.closer}
+        return self._seen_closely(made, closely, progress)
+
+    def _seen_closely(
+        self, made: dict[int, _Copy], layers: dict[int, ImageLayer], progress: ShareProgress
+    ) -> dict[int, _Copy]:
+        """Return copies without those that differ where text can be read."""
+        again = self._registered(layers.items(), len(layers), _part_of(progress, 1, 0), is_close=True)
+        for pair, registered in again:
+            if registered is not None and registered.judgement is Judgement.DIFFERENT:
+                del made[pair]
         return made
 
     def _parts(self, parts: Rows, progress: ShareProgress) -> dict[int, _Copy]:
@@ -225,20 +239,26 @@ class _Verification:
         return zip(pairs.tolist(), *ends, strict=True)
 
     def _registered(
-        self, layers: Iterable[tuple[int, "ImageLayer"]], count: int, progress: ShareProgress
+        self,
+        layers: Iterable[tuple[int, "ImageLayer"]],
+        count: int,
+        progress: ShareProgress,
+        *,
+        is_close: bool = False,
     ) -> Iterator[tuple[int, "Registered | None"]]:
         """Yield the differences of pairs, in their order; None where an image cannot be read, or nothing is alike."""
+        side, most = (_CLOSE_SIDE, _HELD_CLOSELY) if is_close else (SIDE, _HELD)
         waiting: list[tuple[int, ImageLayer]] = []
         done, held = 0, dict[int, ReducedImage]()
         for number, each in enumerate(layers, 1):
             waiting.append(each)
-            if len(waiting) < _HELD and number < count:
+            if len(waiting) < most and number < count:
                 continue
             pairs = np.array([pair for pair, _ in waiting], np.int64)
             rows = np.union1d(self.pairs.a[pairs], self.pairs.b[pairs])
             held = {row: image for row, image in held.items() if row in set(rows.tolist())}
             for images, some in self._of_images(rows):
-                held |= images.read_reduced(some[[row not in held for row in some.tolist()]], self.executor)
+                held |= images.read_reduced(some[[row not in held for row in some.tolist()]], self.executor, side)
             laid = [
                 LaidPair(held.get(a), held.get(b), layer)
                 for (_, a, b), (_, layer) in zip(self._ends(pairs), waiting, strict=True)
