@@ -127,8 +127,9 @@ def _registration(a: ReducedImage, b: ReducedImage, layer: ImageLayer) -> Regist
         return None
     is_same = a.size == b.size and all(map(np.array_equal, a.shades, shades))
     proof = None if layer.width is None else _proof_of_part(a, b, shown.matrix)
-    sizes = ((each.grey.shape[1], each.grey.shape[0]) for each in (a.shades, shades))
+    (height, width), (other_height, other_width) = a.shades.grey.shape, shades.grey.shape
     may_be_text = shown.plain >= _TEXT and shown.judgement is not Judgement.DIFFERENT and not is_same
+    sizes = (width, height), (other_width, other_height)
     closer = ImageLayer(shown.matrix, *sizes, layer.is_mirrored) if may_be_text else None
     return Registered(shown, is_same, a.is_damaged or b.is_damaged, proof, closer)
 
