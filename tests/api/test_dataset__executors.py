@@ -24,7 +24,7 @@ from tests.tuning import Tuning
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
 CHANGES = (cut, mirrored, turned, framed, edited)
-STEPS = {"taken_poses", "_similarities", "_register", "_proofs", "_RemoteRows", "RemoteWriter"}
+STEPS = {"taken_poses", "_similarities", "_compared", "registered_pairs", "_proofs", "_RemoteRows", "RemoteWriter"}
 """The work that runs on executors, by the names of functions and classes."""
 
 

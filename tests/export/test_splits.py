@@ -181,3 +181,20 @@ def test_split__of_formats_without_parts(dataset: Dataset, tmp_path: Path, forma
     """Other formats refuse a split."""
     with pytest.raises(InvalidInput, match=f"the format '{format_}' has no split; coco, yolo, voc, labelme"):
         dataset.export(tmp_path / "out.zip", format_, split=SHARES)
+
+
+def test_undivided__below_a_folder_named_after_a_part(workspace: Workspace, tmp_path: Path) -> None:
+    """Images of an export that is not divided come back without a part, whatever their folders are called."""
+    content: dict[str, list[Any]] = {"images": [], "categories": [{"id": 1, "name": "cat"}], "annotations": []}
+    for number, name in enumerate(["train/a.png", "Test2017/b.png", "trains/c.png"]):
+        write(tmp_path / "images" / name, photo(number))
+        content["images"].append({"id": number, "file_name": name})
+        content["annotations"].append({"id": number, "image_id": number, "category_id": 1, "bbox": [8, 9, 30, 20]})
+    (tmp_path / "images" / "annotations.json").write_text(json.dumps(content))
+    dataset = workspace.create_dataset("pets", tmp_path / "images", Averages())
+    dataset.export(tmp_path / "out.zip", "labelme", include_images=True)
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        archive.extractall(tmp_path / "again")
+    again = workspace.create_dataset("again", tmp_path / "again", Averages())
+    assert again.tags() == []
+    assert again.objects.count() == 3

@@ -6,6 +6,9 @@ _PARTS = {"train": "train", "training": "train", "val": "val", "valid": "val", "
 _PARTS |= {"testing": "test"}
 _NAME = re.compile(r"(?i)([a-z]+)[-_]?(?:[0-9]{4})?")  # as train2017
 
+PART_FOLDER = rf"(?i)^({'|'.join(_PARTS)})[-_]?([0-9]{{4}})?/"
+"""A regular expression of paths below a folder that is named after a part."""
+
 
 def part_of(name: str) -> str | None:
     """Return the part that a name stands for: ``train``, ``val`` or ``test``; None for another name."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from framedex.annotations.folders import stems
 from framedex.annotations.output import column
+from framedex.annotations.parts import PART_FOLDER
 from framedex.annotations.yolo import label_stems
 from framedex.core.progress import ShareProgress
 from framedex.core.suffixes import IMAGE_SUFFIXES, is_image
@@ -64,10 +65,20 @@ def _without_images(media: Media, block: pa.Table) -> pa.Array:
 def labelme_names(contents: ExportContents, progress: ShareProgress) -> Names:
     """Return a function that gives :func:`readable_names` of which no two differ in the suffix only.
 
-    An image's annotation file lies beside it. The check for equal names takes eight bytes of memory an image.
+    An image's annotation file lies beside it. Where images are written and not divided, folders that are named after a
+    part get another name, as their images would come back as this part. The check for equal names takes eight bytes of
+    memory an image.
     """
     distinct = _distinct(contents, progress, readable_names, stems)
-    return _in_splits(contents, distinct) if contents.include_images else distinct
+    if not contents.include_images or contents.splits is not None:
+        return _in_splits(contents, distinct)
+
+    def names(media: Media, block: pa.Table) -> pa.Array:
+        readable = distinct(media, block)
+        odd = pc.match_substring_regex(readable, PART_FOLDER)
+        return _replaced(readable, odd, block, lambda name, _row: f"all-{name}")
+
+    return names
 
 
 def voc_names(contents: ExportContents, progress: ShareProgress) -> Names:
