@@ -45,8 +45,6 @@ _CHANGE = 0.1  # of the scale, that refinement may make
 _SAME_CHANGED, _SAME_SPOT, _SAME_SHADE = 0.004, 5, 12.5  # at most, for a copy
 _LEAST_COVERED, _MOST_COVERED = 0.01, 0.45  # for a copy that is covered
 _LEAST_DETAIL, _MOST_PLAIN = 0.92, 0.25  # of such a copy; pages and plots are plain
-_PLAIN_COVERED, _PLAIN_DETAIL, _PLAIN_TONES = 0.3, 0.95, 3.5  # at most, and at least, of photos that are plain
-_PLAINEST = 0.7  # pages are mostly more so
 _LARGE_SPOT = 20  # blocks of something that covers a part of a large image
 _PART = 12  # pixels of the parts that are looked for elsewhere, at half the size
 _MOST_PARTS = 48
@@ -119,7 +117,6 @@ class Difference:
         detail: the tenth percentile of the correlation of the blocks that do not lie at something that is changed.
         shade: grey levels by which an area without structure differs more than noise and light explain, at least 0.
         plain: the share of pixels whose grey level is within two of the most frequent one, in the less plain image.
-        tones: the entropy of the other pixels' grey levels in 32 bins, in bits, in the image with the lower one.
         moved: whether something that changed is found at another place; false where nothing could be covered.
         residual: the mean difference of grey levels after the light was fitted, where nothing is changed.
         matrix: the refined transform.
@@ -132,7 +129,6 @@ class Difference:
     detail: float
     shade: float
     plain: float
-    tones: float
     moved: bool
     residual: float
     matrix: Matrix
@@ -156,19 +152,9 @@ class Difference:
             (self.changed >= _LEAST_COVERED or self.spot >= _LARGE_SPOT)
             and self.changed <= _MOST_COVERED
             and self.detail >= _LEAST_DETAIL
-            and (self.plain <= _MOST_PLAIN or self._is_plain_photo)
+            and self.plain <= _MOST_PLAIN
         )
         return Judgement.COVERED if is_covered and not self.moved else Judgement.DIFFERENT
-
-    @property
-    def _is_plain_photo(self) -> bool:
-        """True for a thing on a plain ground, which has many tones, little covered, and equal details otherwise."""
-        return (
-            self.plain <= _PLAINEST
-            and self.tones >= _PLAIN_TONES
-            and self.changed <= _PLAIN_COVERED
-            and self.detail >= _PLAIN_DETAIL
-        )
 
 
 def least_difference(a: Shades, b: Shades, transforms: Iterable[Matrix], side: int = SIDE) -> Difference | None:
@@ -204,7 +190,7 @@ def _plain_difference(a: Grey, b: Grey) -> Difference | None:
     if apart.mean() > _PLAIN_APART or apart.max() > _PLAIN_MOST or _have_other_specks(a, b):
         return None
     whole = stretched((0, 0, *a.shape), (0, 0, *b.shape))
-    return Difference(1, 0.0, 0, 1.0, 1.0, 0.0, *_plain(a), False, float(apart.mean()), whole)
+    return Difference(1, 0.0, 0, 1.0, 1.0, 0.0, _plain(a), False, float(apart.mean()), whole)
 
 
 def _have_other_specks(a: Grey, b: Grey) -> bool:
@@ -357,7 +343,6 @@ def _compared(a: Grey, b: Grey, valid: Mask, clipped: Mask, matrix: Matrix) -> D
     apart = correlation[shown & ~beside]
     same = cv2.resize((shown & ~other).astype(np.uint8), (a.shape[1], a.shape[0]), interpolation=cv2.INTER_NEAREST) > 0
     residual = float(np.mean(np.abs(fitted - fine[1])[same & valid])) if (same & valid).any() else 0.0
-    plain, tones = np.minimum(_plain(a), _plain(b)).tolist()
     found = Difference(
         count,
         float(np.count_nonzero(other)) / count,
@@ -367,8 +352,7 @@ def _compared(a: Grey, b: Grey, valid: Mask, clipped: Mask, matrix: Matrix) -> D
         float(np.median(correlation[shown])),
         float(np.quantile(apart, 0.1)) if len(apart) >= _LEAST_BLOCKS else -1.0,
         _shade(fitted, fine[1], valid & ~(clipped & (np.abs(fitted - fine[1]) < _CLIPPED_APART))),
-        plain,
-        tones,
+        min(_plain(a), _plain(b)),
         False,
         residual,
         matrix,
@@ -454,15 +438,9 @@ def _shade(a: _Values, b: _Values, valid: Mask) -> float:
     return max(0.0, float(unexplained.max()))
 
 
-def _plain(grey: Grey) -> tuple[float, float]:
-    """Return the share of pixels about the most frequent grey level, and the entropy of the others in bits."""
+def _plain(grey: Grey) -> float:
     counts = np.bincount(grey.ravel(), minlength=256).astype(np.float64)
-    around = np.convolve(counts, np.ones(5), "same")
-    most = int(around.argmax())
-    counts[max(0, most - 2) : most + 3] = 0
-    bins = counts.reshape(32, 8).sum(axis=1)
-    shares = bins[bins > 0] / max(bins.sum(), 1.0)
-    return float(around[most]) / grey.size, -float(shares @ np.log2(shares))
+    return float(np.convolve(counts, np.ones(5), "same").max()) / grey.size
 
 
 def _is_moved(a: Grey, b: Grey, other: Mask) -> bool:
