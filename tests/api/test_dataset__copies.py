@@ -138,7 +138,7 @@ ALL_KINDS = {
     "d.png": {"d_framed.png": "mirrored, framed"},
     "e.png": {"e_saved.jpg": "recompressed or edited"},
     "f_same.bmp": {"f.png": "same pixels"},
-    "x_ornate.png": {"x_ornate_cropped.png": HALF},
+    "x_ornate.png": {"x_ornate_cropped.png": "cropped to 50%"},
 }
 ALONE = {"h.png", "y_ornate.png", "z_ornate.png"}
 

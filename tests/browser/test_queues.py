@@ -14,8 +14,9 @@ from framedex import Dataset, Workspace, vql
 from tests.browse.test_near_images import write_shots
 from tests.browser.site import Site, all_saved, first_image
 from tests.gallery import COPIES, NEAR, VERIFYING
-from tests.image_files import detailed, encode
+from tests.image_files import detailed, encode, photo
 from tests.inside import layout_of
+from tests.videos import write_video
 
 Open = Callable[..., Page]
 
@@ -348,3 +349,24 @@ def test_near__decided_group_by_group(own_site: Site, open_page: Open, mixed: Da
     expect(status).to_have_text("3 images leave the dataset. The files stay on the disk.")
     expect(page.get_by_role("region", name="Near images").get_by_role("listitem")).to_have_count(2)
     assert mixed.count() == 7
+
+
+@pytest.mark.slow
+def test_frames__of_one_video(own_site: Site, open_page: Open, mixed: Dataset, tmp_path: Path) -> None:
+    """Where there are videos, their frames are grouped and thinned out on request."""
+    page = open_page(own_site, "/d/mixed/duplicates")
+    choice = page.get_by_role("combobox", name="Similarity at least")
+    expect(choice.get_by_role("option", name="near images, no copies")).to_be_attached()
+    expect(choice.get_by_role("option", name="0.96, also frames of one video")).to_have_count(0)
+    mixed.add_media(write_video(tmp_path / "still.mp4", [photo(21)] * 4, fps=1), auto_reindex=True)
+    page.reload()
+    choice.select_option("0.96, also frames of one video")
+    expect(page.get_by_text(f"Group 1 of {len(mixed.duplicates(within_videos=True))} ")).to_be_visible()
+    page.keyboard.press("Shift+Enter")
+    expect(page.get_by_text("The clean-up thins out the frames of all videos at once.").first).to_be_visible()
+    page.get_by_role("link", name="Clean-up").first.click()
+    page.get_by_role("combobox", name="Duplicates of at least").select_option("0.96, also frames of one video")
+    status = page.get_by_role("status").filter(has_text="the dataset")
+    n = len(mixed.plan_cleanup(duplicates=0.96, within_videos=True))
+    assert n == len(mixed.plan_cleanup(duplicates=0.96)) + 3
+    expect(status).to_have_text(f"{n} images leave the dataset. The files stay on the disk.")

@@ -298,6 +298,8 @@ def test_cleanup__of_basket_and_rules(local: Client, workspace: Workspace, datas
 
 def test_cleanup__that_is_refused(local: Client, dataset: Dataset) -> None:
     """Plans need rules that can be used, and are kept for their user."""
+    answer = local.post(url(dataset, "/cleanup/plan"), json={"duplicates": "exact", "within_videos": True})
+    assert (answer.status_code, "within_videos goes with a similarity" in answer.text) == (422, True)
     wrong: list[Any] = [
         {}, {"duplicates": 0.5}, {"duplicates": "x"}, {"issues": ["never"]}, {"issues": ["dark"], "keep": "x"},
         {"issues": {"dark": 2}}, {"duplicates": 0.96, "where": [{"x": 1}]}, [],

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from framedex.analysis.keeping import BestMembers, MemberFiles, Positions, Values, best_members
 from framedex.browse.equal_files import exact_key, read_files
 from framedex.browse.explore import file_name
-from framedex.browse.frame_groups import groups_within_videos
+from framedex.browse.frame_groups import FrameGroups
 from framedex.browse.issues import check_limit
 from framedex.browse.member_facts import facts_of
 from framedex.browse.preferences import (
@@ -74,7 +74,7 @@ def duplicates(
     if of is not None:
         condition = _with_group_of(media, condition, column, of)
     if within_videos and media.has_videos and media.parents is None:
-        groups = groups_within_videos(media, condition, level, limit)
+        groups = FrameGroups.of(media, condition, level).lists(limit)
     else:
         groups = _grouped(media, condition, (column, (column,)), limit)
     members = _Members.of(media, groups, (*_MEASURES, *_LEVELS))

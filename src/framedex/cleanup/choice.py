@@ -1,7 +1,7 @@
 """The choice of media to remove, as duplicates or for an issue, and of media to keep in their place."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from framedex.analysis.keeping import LastCriterion, MemberFiles, best_members
 from framedex.browse.duplicates import check_similarity
 from framedex.browse.equal_files import exact_key, read_files
+from framedex.browse.frame_groups import FIRST_NUMBER, FrameGroups
 from framedex.browse.preferences import (
     LARGEST,
     LAST_WINS,
@@ -36,7 +37,7 @@ from framedex.storage.media import Media
 from framedex.storage.media_rows import DUPLICATES, NEAR, STANDING
 from framedex.storage.table_names import IN_BASKET, KEEPER, KeeperMark
 from framedex.storage.table_versions import ROW_ID
-from framedex.vql import group_column
+from framedex.vql import duplicate_level, group_column
 
 EXACT = "exact"
 """The value that selects files of equal content instead of a similarity."""
@@ -72,6 +73,7 @@ class CleanupRequest:
         keep: the rule for the member of a duplicate group to keep.
         basket: whether the media in the basket are removed, too.
         unsure: whether duplicates are removed where it is not sure which one is the original, too.
+        within_videos: whether frames of one video that are alike are duplicates, too.
     """
 
     duplicates: float | str | None
@@ -79,10 +81,17 @@ class CleanupRequest:
     keep: KeepRule
     basket: bool = False
     unsure: bool = False
+    within_videos: bool = False
 
     @classmethod
     def parse(
-        cls, duplicates: Any, issues: Any, keep: Any, basket: Any = False, unsure: Any = False
+        cls,
+        duplicates: Any,
+        issues: Any,
+        keep: Any,
+        basket: Any = False,
+        unsure: Any = False,
+        within_videos: Any = False,
     ) -> "CleanupRequest":
         """Return the request of the arguments of :meth:`framedex.Dataset.plan_cleanup`.
 
@@ -91,6 +100,7 @@ class CleanupRequest:
         """
         check_flag("basket", basket)
         check_flag("unsure", unsure)
+        check_flag("within_videos", within_videos)
         min_confidences = _min_confidences(issues)
         if duplicates is None and not min_confidences and not basket:
             raise InvalidInput(
@@ -101,7 +111,11 @@ class CleanupRequest:
             raise InvalidInput(f"keep must be one of {', '.join(KeepRule)}, not {keep!r}")
         if duplicates is not None and not (isinstance(duplicates, str) and duplicates in (EXACT, NEAR)):
             check_similarity("duplicates (if not 'exact' or 'near')", duplicates)
-        return cls(duplicates, min_confidences, KeepRule(keep), basket, unsure)
+        if within_videos and (duplicates is None or isinstance(duplicates, str)):
+            raise InvalidInput(
+                f"within_videos goes with a similarity of duplicates, 0.96 to 1, not with duplicates={duplicates!r}"
+            )
+        return cls(duplicates, min_confidences, KeepRule(keep), basket, unsure, within_videos)
 
     @property
     def preferences(self) -> tuple[Preference, ...]:
@@ -162,6 +176,16 @@ class CandidateRows:
     columns: dict[str, Values]
     files: Callable[[RowIds], MemberFiles]
 
+    @property
+    def stays(self) -> Mask:
+        """Rows that no rule removes as duplicates: bool, shape (N,).
+
+        A person chose them; or they stand for frames of their video that an earlier clean-up removed, and that need not
+        be like the frames that they are like themselves.
+        """
+        mark = self.columns[KEEPER]
+        return np.asarray((mark == KeeperMark.CHOSEN) | ((mark == KeeperMark.LAST) & (self.key >= FIRST_NUMBER)))
+
     @classmethod
     def read(cls, media: Media, condition: Condition, request: CleanupRequest) -> "CandidateRows":
         """Return the rows that meet a condition and have a requested issue, are in the basket or share a group.
@@ -176,7 +200,13 @@ class CandidateRows:
         confidences, (group, group_columns) = [f"issue_{issue}" for issue in issues], _group_key(media, request)
         stored = [name for name in _MEASURES if name in media.table.schema.names]  # older tables lack some
         columns = sorted({*stored, *confidences, *group_columns})
-        text = f"SELECT {ROW_ID}, {', '.join(columns)}, {_shared(group)} AS key FROM chosen"
+        source, alike = "chosen", "NULL::REAL"
+        if request.within_videos and media.has_videos:
+            assert request.duplicates is not None, "the flag goes with a similarity"
+            frames = FrameGroups.of(media, condition, duplicate_level(request.duplicates))
+            condition = replace(condition, relations={**condition.relations, "frames": frames.rows()})
+            source, group, alike = f"chosen LEFT JOIN frames USING ({ROW_ID})", "frame_group", "frame_similarity"
+        text = f"SELECT {ROW_ID}, {', '.join(columns)}, {alike} AS alike, {_shared(group)} AS key FROM {source}"
         tests = " OR ".join(f"{column} IS NOT NULL" for column in ["key", *confidences])
         if request.basket and IN_BASKET in stored:
             tests += f" OR {IN_BASKET}"
@@ -190,6 +220,7 @@ class CandidateRows:
             confidence[is_enough, number] = values[is_enough]
         unknown = np.full(len(rows), np.nan)
         measures = {name: measured(rows[name]) if name in stored else unknown for name in _MEASURES}
+        measures["duplicate_similarity"] = np.fmax(measures["duplicate_similarity"], measured(rows["alike"]))
         return cls(rows[ROW_ID].to_numpy(), issues, key, keys, confidence, measures, partial(read_files, media))
 
 
@@ -278,7 +309,7 @@ def choose_rows(rows: CandidateRows, request: CleanupRequest) -> CleanupDecision
     """
     count = len(rows.row_ids)
     has_issue: Mask = np.any(~np.isnan(rows.confidence), axis=1)
-    in_basket, is_chosen = rows.columns[IN_BASKET] > 0, rows.columns[KEEPER] == KeeperMark.CHOSEN
+    in_basket, is_chosen = rows.columns[IN_BASKET] > 0, rows.stays
     named = has_issue | in_basket if request.basket else has_issue
     grouped = np.flatnonzero(rows.key >= 0)
     _, group, sizes = np.unique(rows.key[grouped], return_inverse=True, return_counts=True)
@@ -325,7 +356,7 @@ def best_of_groups(
         request: the request.
     """
     has_issue = np.any(~np.isnan(rows.confidence[index]), axis=1)
-    in_basket, is_chosen = rows.columns[IN_BASKET][index] > 0, rows.columns[KEEPER][index] == KeeperMark.CHOSEN
+    in_basket, is_chosen = rows.columns[IN_BASKET][index] > 0, rows.stays[index]
     rank = np.where(is_chosen, 0, 1 + 2 * has_issue + in_basket)
     best_rank = np.full(n_groups, np.iinfo(np.int64).max)
     np.minimum.at(best_rank, group, rank)

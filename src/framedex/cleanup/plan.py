@@ -50,10 +50,11 @@ def plan_cleanup(
     keep: Any,
     basket: Any,
     unsure: Any,
+    within_videos: Any,
     where: Sequence[Any] | None,
 ) -> "CleanupPlan":
     """Return a clean-up plan; see :meth:`framedex.Dataset.plan_cleanup`."""
-    request, filters = CleanupRequest.parse(duplicates, issues, keep, basket, unsure), parse(where)
+    request, filters = CleanupRequest.parse(duplicates, issues, keep, basket, unsure, within_videos), parse(where)
     if request.basket:
         check_basket(context, dataset_id)
     with context.catalog.read() as connection:

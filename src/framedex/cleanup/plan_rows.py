@@ -139,7 +139,7 @@ def _plan_table(
         lost_labels=_lost("planned.labels", "stays.labels"),
         lost_classes=_lost("boxes.classes", "its_boxes.classes"),
     )
-    reader = media.table.scan(["media_id", "path", "size_bytes", "labels"], row_ids=True)
+    reader = media.table.scan(["media_id", "path", "frame_time_s", "size_bytes", "labels"], row_ids=True)
     tables = {"media": reader, "decided": rows, "objects": _boxes(media)}
     return media.sql.query(text, (), tables).cast(PLAN_SCHEMA)
 
@@ -221,7 +221,8 @@ _BOXES = pa.schema([pa.field("parent_id", pa.string()), pa.field("labels", pa.li
 # Similarities have the format of the issue `duplicates`.
 _TEXT = """
 WITH planned AS MATERIALIZED (
-    SELECT decided.*, media_id, path, size_bytes, labels,
+    SELECT decided.*, media_id, size_bytes, labels, path,
+        path || coalesce(printf(' at %.1f s', frame_time_s), '') AS name,
         coalesce(nullif({file_name}, ''), path) AS file_name
     FROM decided JOIN media USING (_rowid)
 ),
@@ -233,10 +234,10 @@ boxes AS MATERIALIZED (
 SELECT planned.media_id, planned.file_name, planned.path,
     CASE WHEN planned.goes THEN 'remove' ELSE 'keep' END AS action,
     CASE
-        WHEN planned.goes AND planned.named THEN {names} || coalesce('; its group keeps ' || stays.path, '')
-        WHEN planned.goes AND planned.exact THEN 'same content as ' || stays.path
-        WHEN planned.goes AND planned.is_near THEN 'alike, no copy; its group keeps ' || stays.path
-        WHEN planned.goes THEN printf('near-duplicate (%.4f); its group keeps ', planned.similarity) || stays.path
+        WHEN planned.goes AND planned.named THEN {names} || coalesce('; its group keeps ' || stays.name, '')
+        WHEN planned.goes AND planned.exact THEN 'same content as ' || stays.name
+        WHEN planned.goes AND planned.is_near THEN 'alike, no copy; its group keeps ' || stays.name
+        WHEN planned.goes THEN printf('near-duplicate (%.4f); its group keeps ', planned.similarity) || stays.name
         WHEN planned.chosen THEN concat_ws('; ', nullif({names}, ''), 'kept: a person chose it')
         WHEN planned.why IS NULL THEN {names} || '; kept as the last one: clean-ups removed its copies'
         ELSE concat_ws('; ', nullif({names}, ''), 'kept of ' || printf('%d ', planned.members)

@@ -132,6 +132,25 @@ def _print_copies(dataset: "Dataset", of: str, threshold: float, limit: int | No
     print_table(("copy", "similarity", "reason", "id"), rows)
 
 
+def scenes(
+    name: NameArgument,
+    video: Annotated[str, typer.Argument(help="Id of a frame, or path or URI of the video.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the scenes of a video, with their times in seconds."""
+    from framedex.core.ids import is_id
+
+    with open_workspace(workspace) as ws:
+        dataset = ws.dataset(name)
+        found = dataset.scenes(video if is_id(video) else dataset.media_id(video))
+        if as_json:
+            print_json(found)
+            return
+        rows = [(f"{each.start_s:.2f}", f"{each.end_s:.2f}", each.n_frames, len(each.media_ids)) for each in found]
+        print_table(("from (s)", "to (s)", "frames", "in the dataset"), rows)
+
+
 def _duplicates_row(group: "DuplicateGroup") -> tuple[Any, ...]:
     keep = group.media_ids.index(group.keep)
     places = [place for place in range(len(group.paths)) if place != keep]

@@ -48,6 +48,9 @@ def cleanup(
     unsure: Annotated[
         bool, typer.Option("--unsure", help="Remove copies also where it is not sure which image is the original.")
     ] = False,
+    within_videos: Annotated[
+        bool, typer.Option("--within-videos", help="Remove frames that are alike within a video, too.")
+    ] = False,
     without: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Id of an image to take out of the plan. Repeatable.")
     ] = None,
@@ -76,6 +79,7 @@ def cleanup(
             keep=keep,
             basket=basket,
             unsure=unsure,
+            within_videos=within_videos,
             where=parse_vql(vql),
         )
         plan = plan.without(without) if without else plan

@@ -20,7 +20,7 @@ from framedex.cli.edits import basket, journal, keep, limits, not_duplicates, re
 from framedex.cli.enrich import enrich
 from framedex.cli.evaluate import evaluate, object_issues
 from framedex.cli.history import clone, delete_snapshot, rename, restore, snapshot
-from framedex.cli.inspect import card, duplicates, explore, export, histogram, issues, report
+from framedex.cli.inspect import card, duplicates, explore, export, histogram, issues, report, scenes
 from framedex.cli.lookups import labels, media_id
 from framedex.cli.maintenance import check, cleanup, du, recover, vacuum
 from framedex.cli.models import models
@@ -83,7 +83,8 @@ for _command_function in (
     label_issues, suggest_labels, decisions, withdraw_decision, limits, tag, untag, basket, keep, unkeep, tags,
     rename_tag,
     delete_tag, label, caption, fields, add_field, set_field, rename_field, delete_field, delete_media, ls, show,
-    rename, explore, search, similar, duplicates, issues, labels, media_id, histogram, export, report, card, cleanup,
+    rename, explore, search, similar, duplicates, issues, labels, media_id, scenes, histogram, export, report, card,
+    cleanup,
     sync, du, check, recover, relocate, backup, restore_backup, tasks, wait, abort, retry, vacuum, rm, views, trend,
     journal, undo, redo,
     snapshots, snapshot, restore, clone, delete_snapshot, evaluate, object_issues, compare, overlap, plugins, settings,

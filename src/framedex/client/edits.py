@@ -274,6 +274,7 @@ class ClientEdits:
         keep: str = "best",
         basket: bool = False,
         unsure: bool = False,
+        within_videos: bool = False,
         where: Sequence[Any] | None = None,
     ) -> "ClientPlan":
         """Return a plan of media to remove; see :meth:`framedex.Dataset.plan_cleanup`."""
@@ -283,6 +284,7 @@ class ClientEdits:
             "keep": keep,
             "basket": basket,
             "unsure": unsure,
+            "within_videos": within_videos,
             "where": None if where is None else to_json(parse(where)),
         }
         body = self._connection.json(calls.PLAN_CLEANUP, body=rules, dataset_id=self.id)

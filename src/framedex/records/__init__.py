@@ -71,6 +71,7 @@ from framedex.records.sources import (
 )
 from framedex.records.tasks import TaskFilters, TaskPage, TaskRecord, TaskStatus, TaskType
 from framedex.records.uploads import UploadRecord, UploadState
+from framedex.records.videos import Scene
 from framedex.records.views import (
     Alert,
     SavedViewRecord,
@@ -146,6 +147,7 @@ __all__ = [
     "Relocation",
     "RestoreResult",
     "SavedViewRecord",
+    "Scene",
     "Snapshot",
     "SnapshotReason",
     "SourcePreview",

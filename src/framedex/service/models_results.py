@@ -221,6 +221,7 @@ class CleanupRules(BaseModel):
     keep: str = "best"
     basket: bool = False
     unsure: bool = False
+    within_videos: bool = False
     where: list[Any] | None = None
 
 

@@ -699,6 +699,7 @@ class Dataset(
         keep: str = "best",
         basket: bool = False,
         unsure: bool = False,
+        within_videos: bool = False,
         where: Sequence[Any] | None = None,
     ) -> CleanupPlan:
         """Return a plan of media to remove, for review (:meth:`CleanupPlan.page`) and execution (``plan.apply()``).
@@ -723,6 +724,8 @@ class Dataset(
                 shortest name stays, unless the rule is ``first``.
             basket: whether the media in the basket are removed, too.
             unsure: whether duplicates are removed where it is not sure which one is the original, too.
+            within_videos: whether frames of one video are duplicates of each other, too. One frame stays of those of
+                which any two are alike. It goes with a similarity.
             where: a VQL filter: only media that pass it are removed, or kept in place of others.
 
         Raises:
@@ -744,6 +747,7 @@ class Dataset(
             keep=keep,
             basket=basket,
             unsure=unsure,
+            within_videos=within_videos,
             where=where,
         )
 

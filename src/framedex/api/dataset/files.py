@@ -14,10 +14,12 @@ from framedex.images.thumbnails import (
     read_thumbnail,
     thumbnail,
 )
+from framedex.images.video_scenes import video_scenes
 from framedex.operations.context import Context, media_uris, open_media
 from framedex.operations.edits import field_values
 from framedex.operations.originals import MediaFile, open_original
-from framedex.records import MediaItem
+from framedex.records import MediaItem, Scene
+from framedex.render.progress import progress_bar
 from framedex.storage.media import Media
 from framedex.storage.objects import media_containing
 
@@ -131,6 +133,27 @@ class DatasetFiles:
             ('cat-1.jpg', 'jpeg', True)
         """
         return open_original(self._containing(media_id), media_id, self._context.settings)
+
+    def scenes(self, media_id: str) -> list[Scene]:
+        """Return the scenes of the video of a frame, in order, each with its times and the frames of the dataset in it.
+
+        The video is decoded once, as at the creation of a dataset with ``scene_changes=True``, which samples the first
+        frame of each scene; cuts between frames that look alike and slow fades are not seen.
+
+        Args:
+            media_id: any frame of the video.
+
+        Raises:
+            NotFound: the frame does not exist, or the file is gone.
+            InvalidInput: it is an image, not a frame.
+            CannotDecode: the video cannot be decoded.
+
+        Examples:
+            >>> [scene.n_frames for scene in ds.scenes(ds.media_id("clips/walk.mp4"))]
+            [20]
+        """
+        with progress_bar("Finding scenes", late=True) as progress:
+            return video_scenes(self._containing(media_id), media_id, self._context.settings, progress)
 
     def _containing(self, media_id: str) -> Media:
         return media_containing(open_media(self._context, self.id, early=True), media_id)

@@ -184,6 +184,7 @@ def make_cleanup_plan(
         keep=body.keep,
         basket=body.basket,
         unsure=body.unsure,
+        within_videos=body.within_videos,
         where=body.where,
     )
     return _kept_plan(service, actor, dataset, plan)

@@ -26,6 +26,8 @@ import { cleanup as texts } from "../texts/cleanup";
 
 const IN_BASKET: VqlElement[] = [{ tags: { op: "is", value: "basket" } }];
 const NEAR = "near";
+const FRAMES = "frames";
+const FRAME_SIMILARITY = 0.96;
 const PART = 60;
 const PREVIEWS = 12;
 const THUMB_PX = 96;
@@ -56,7 +58,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
   const issues = useSignal<ReadonlySet<string>>(new Set());
   const takenOut = useSignal<ReadonlySet<string>>(new Set());
   const isPartial = of.status_new === "PARTIAL INDEX";
-  const rules = { duplicates: duplicatesOf(copies.value), issues: [...issues.value] };
+  const rules = { ...duplicatesOf(copies.value), issues: [...issues.value] };
   // What is applied is what is shown: a plan counts once it is of these rules, and without what was taken out.
   const wanted = JSON.stringify([of.id, isPartial, rules, editVersion.value]);
   const whole = useResource(async () => {
@@ -119,6 +121,7 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
         </div>
         <aside>
           <Rules
+            hasVideos={of.n_videos > 0}
             copies={copies.value}
             issues={issues.value}
             onCopies={(value) => {
@@ -142,11 +145,14 @@ function Cleanup({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-/** Return the rule for duplicates of a choice: none, a similarity, or near images. */
-const duplicatesOf = (choice: string): number | string | null =>
-  choice === "" ? null : choice === NEAR ? NEAR : Number(choice);
+/** Return the rule for duplicates of a choice: none, a similarity, near images, or frames of one video, too. */
+function duplicatesOf(choice: string): { duplicates: number | string | null; within_videos?: boolean } {
+  if (choice === FRAMES) return { duplicates: FRAME_SIMILARITY, within_videos: true };
+  return { duplicates: choice === "" ? null : choice === NEAR ? NEAR : Number(choice) };
+}
 
 interface RulesProps {
+  hasVideos: boolean;
   copies: string;
   issues: ReadonlySet<string>;
   onCopies: (value: string) => void;
@@ -154,7 +160,7 @@ interface RulesProps {
 }
 
 /** The rules that add to the plan. */
-function Rules({ copies, issues, onCopies, onIssues }: RulesProps) {
+function Rules({ hasVideos, copies, issues, onCopies, onIssues }: RulesProps) {
   const id = useId();
   return (
     <form class="form narrow" onSubmit={(event) => event.preventDefault()}>
@@ -168,6 +174,7 @@ function Rules({ copies, issues, onCopies, onIssues }: RulesProps) {
           </option>
         ))}
         <option value={NEAR}>{texts.near}</option>
+        {hasVideos && <option value={FRAMES}>{texts.frames}</option>}
       </select>
       <fieldset>
         <legend>{texts.issues}</legend>

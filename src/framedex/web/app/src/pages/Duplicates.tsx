@@ -27,7 +27,14 @@ import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
 
 const NEAR = "near";
-const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1", NEAR] as const;
+/** Frames of one video that are alike, beside copies. */
+const FRAMES = "frames";
+const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1", NEAR, FRAMES] as const;
+const LEVEL_NAMES: Readonly<Record<string, string>> = {
+  "1": t.duplicates.exact,
+  [NEAR]: t.duplicates.near,
+  [FRAMES]: t.duplicates.frames,
+};
 const PART = 50;
 /** How many members of a group are shown. */
 const MOST_SHOWN = 60;
@@ -71,9 +78,9 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
         <label class="inline">
           {t.duplicates.level}
           <select value={level} onChange={(event) => setQuery({ level: event.currentTarget.value })}>
-            {LEVELS.map((each) => (
+            {LEVELS.filter((each) => each !== FRAMES || of.n_videos > 0).map((each) => (
               <option key={each} value={each}>
-                {each === "1" ? t.duplicates.exact : each === NEAR ? t.duplicates.near : each}
+                {LEVEL_NAMES[each] ?? each}
               </option>
             ))}
           </select>
@@ -101,9 +108,13 @@ function Duplicates({ dataset: of }: { dataset: DatasetStatus }) {
   );
 }
 
-/** Return the request for the groups of a level, or for those of near images. */
+/** Return the request for the groups of a level, for those of near images, or for those with frames of one video. */
 const groupsAt = (level: string): Record<string, string | boolean> =>
-  level === NEAR ? { near: true } : { similarity: level };
+  level === NEAR ? { near: true } : level === FRAMES ? { within_videos: true } : { similarity: level };
+
+/** Return why the groups of a level are not accepted all at once; null if they can be. */
+const oneByOneReason = (level: string | null): string | null =>
+  level === NEAR ? t.duplicates.nearOneByOne : level === FRAMES ? t.duplicates.framesByPlan : null;
 
 function reader(of: DatasetStatus, level: string, isDone: boolean) {
   return async (offset: number) => {
@@ -178,10 +189,10 @@ function Group({ dataset: of, queue, group }: GroupProps) {
     // The step also marks what is kept, so its number is one more.
     void decide("basket_add", rest, () => t.edits.basketAdded(rest.length), { keep: keep.peek() });
   };
-  const isNear = query.value.get("level") === NEAR;
+  const oneByOne = oneByOneReason(query.value.get("level"));
   const acceptAll = (): void => {
     // Which of several images of a scene stays is a matter of taste.
-    if (isNear) say(t.duplicates.nearOneByOne);
+    if (oneByOne) say(oneByOne);
     else askAcceptAll(of, queue);
   };
   const step = (by: number): void => {
@@ -280,7 +291,7 @@ function Group({ dataset: of, queue, group }: GroupProps) {
         >
           {t.duplicates.difference}
         </Button>
-        <Button hint="Shift Enter" onClick={acceptAll} disabledReason={isNear ? t.duplicates.nearOneByOne : null}>
+        <Button hint="Shift Enter" onClick={acceptAll} disabledReason={oneByOne}>
           {t.duplicates.acceptAll}
         </Button>
       </div>

@@ -10,6 +10,7 @@ export const cleanup = {
   copies: "Duplicates of at least",
   noCopies: "No duplicates",
   near: "near images, too",
+  frames: "0.96, also frames of one video",
   nearTitle: "Near images",
   issues: "Images with these issues",
   stays: "Of the copies of an image one always stays. What a person chose to keep stays, whatever the rules say.",
