@@ -91,6 +91,7 @@ def test_config__keeps_the_weights(shapes: Dataset) -> None:
     assert config.weights.path == str(TRAINED / "open_clip_model.safetensors")
 
 
+@pytest.mark.only_soak
 def test_search__in_another_process(shapes: Dataset, home: Path, tmp_path: Path) -> None:
     """A process that knows nothing but the workspace finds the same, from any working directory."""
     mine = shapes.search("a red circle", by="meaning", limit=3).to_arrow()["image_filename"].to_pylist()

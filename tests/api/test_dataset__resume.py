@@ -86,7 +86,7 @@ def same(one: Dataset, other: Dataset) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batches", rest_slow([9, 1, 3, 16], 1))
+@pytest.mark.parametrize("batches", rest_slow([9, 1, 3, 16], 1, long=3))
 def test_retry__of_a_killed_creation(tmp_path: Path, counts: type[Counts], batches: int) -> None:
     """A creation that was killed is retried by another process, and encodes only what was not written before."""
     folder = fill(tmp_path / "images", COUNT)

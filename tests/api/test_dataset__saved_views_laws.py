@@ -213,5 +213,5 @@ class SavedViews(RuleBasedStateMachine):
             shutil.rmtree(self.home)
 
 
-SavedViews.TestCase.settings = examples(20, stateful_step_count=12)
+SavedViews.TestCase.settings = examples(30, stateful_step_count=12)
 test_saved_views__any_sequence = pytest.mark.slow(SavedViews.TestCase)

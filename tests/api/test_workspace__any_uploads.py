@@ -323,7 +323,7 @@ class AnyUploads(RuleBasedStateMachine):
 def test_workspace__any_uploads() -> None:
     """Whatever is sent, processed, lost and retried: transactions, media and stored contents are as the model says."""
     AnyUploads.done = Counter()
-    chosen = examples(22, stateful_step_count=20)
+    chosen = examples(33, stateful_step_count=20)
     run_state_machine_as_test(AnyUploads, settings=chosen)
     if chosen.max_examples >= 20:  # the steps reach what the model is about
         assert all(AnyUploads.done[what] >= least for what, least in LEAST.items()), AnyUploads.done

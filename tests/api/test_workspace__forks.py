@@ -107,6 +107,7 @@ def test_fork__while_other_threads_work(tmp_path: Path, folder: Path) -> None:
     run(START + READS + code, tmp_path / "ws", folder)
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 def test_fork__opened_again(tmp_path: Path, folder: Path) -> None:
     """A child that opens the workspace again writes to it, as any process does; so does the parent meanwhile."""
@@ -168,6 +169,7 @@ def test_fork__workers_that_load_images(tmp_path: Path, folder: Path) -> None:
     run(START + READS + code, tmp_path / "ws", folder)
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 def test_fork__workers_that_load_images_from_a_bucket(tmp_path: Path) -> None:
     """Children read objects by connections of their own, also while their parent and each other read."""

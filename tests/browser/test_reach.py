@@ -99,6 +99,7 @@ def test_report__is_accessible(site: Site, open_page: Open, tmp_path: Path) -> N
     check_accessible(page)
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 def test_page_of_the_api__is_accessible(site: Site, open_page: Open) -> None:
     """Checks by axe find nothing in the page of the API, which has one theme, while one of its operations is open."""

@@ -272,6 +272,7 @@ def test_functions__many(executor: Executor) -> None:
             assert list(executor.map(each, range(3))) == [each.number * 1000 + item for item in range(3)]
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 def test_functions__are_not_kept(processes: ProcessExecutor) -> None:
     """Of functions only the last few are kept: they may refer to large arrays."""

@@ -155,6 +155,7 @@ print(ray.get(ray.put(5)))
 """
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 @pytest.mark.parametrize("client", rest_slow([True, False], 0, long=1))
 def test_program__that_is_connected(ray_address: str, tmp_path: Path, client: bool) -> None:
@@ -221,6 +222,7 @@ def test_cluster__of_its_own(tmp_path: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_cluster__whose_connected_process_is_killed() -> None:

@@ -599,7 +599,7 @@ class LifeOfMany(Life):
     is_single = False
 
 
-Life.TestCase.settings = examples(13, stateful_step_count=50)
-LifeOfMany.TestCase.settings = examples(15, stateful_step_count=50)
+Life.TestCase.settings = examples(20, stateful_step_count=50)
+LifeOfMany.TestCase.settings = examples(22, stateful_step_count=50)
 test_hub__any_people = pytest.mark.slow(Life.TestCase)
 test_hub__any_people_of_many = pytest.mark.slow(LifeOfMany.TestCase)

@@ -10,6 +10,7 @@ import pytest
 from framedex import Dataset
 from framedex.service.actions import needs_of
 from tests.gallery import fill
+from tests.laws import rest_slow
 from tests.pauses import all_threads_busy, wait_until
 from tests.service.client import OWN, Client
 from tests.service.every_id import every_id
@@ -83,7 +84,7 @@ def _asked(client: Client, ids: dict[str, str]) -> Iterator[tuple[str, int, byte
             yield path, answer.status_code, answer.content + heads.encode()
 
 
-@pytest.mark.parametrize("name", ["vic", "eve"])
+@pytest.mark.parametrize("name", rest_slow(["eve", "vic"], 1, long=1))
 def test_answers__name_no_folder(site: tuple[Serving, dict[str, str]], name: str) -> None:
     """No GET of a viewer or an editor has the folder of the source, of the workspace, or of what failed."""
     served, ids = site

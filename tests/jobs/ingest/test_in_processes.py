@@ -112,6 +112,7 @@ def test_encoder__of_this_process(folder: Path, tmp_path: Path, caplog: pytest.L
     ]
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 def test_image__that_ends_its_process(tmp_path: Path) -> None:
     """It is a broken image with its size and hash; the images of its chunk are as always."""

@@ -105,6 +105,7 @@ def test_model__on_a_gpu(on_ray: None, tmp_path: Path, needs: list[tuple[str, fl
     assert {name for name, _ in needs} == {"RemoteDecoder", "RemoteEncoder"}
 
 
+@pytest.mark.only_soak
 @pytest.mark.slow
 def test_image__that_ends_its_worker(on_ray: None, tmp_path: Path) -> None:
     """It is a broken image, as a process on this machine shows, whose end can be seen."""
