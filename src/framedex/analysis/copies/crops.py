@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -89,15 +89,19 @@ class CropIndex:
         basis: float32, shape (E, 8): the principal components of the energies of cells.
         scale: float32, shape (D,): the value of one step of each column.
         codes: int8, shape (N, D): energies, light and colours of the images.
-        aspects: int16, shape (N,): their classes of aspects.
+        aspects: int16, shape (N,), ascending: their classes of aspects.
+        rows: int64, shape (N,): the numbers of the images.
     """
 
     def __init__(
-        self, basis: Vectors, scale: Vectors, codes: npt.NDArray[np.int8], aspects: npt.NDArray[np.int16]
+        self,
+        basis: Vectors,
+        scale: Vectors,
+        codes: npt.NDArray[np.int8],
+        aspects: npt.NDArray[np.int16],
+        rows: Rows,
     ) -> None:
-        self._basis, self._scale = basis, scale
-        order = np.argsort(aspects, kind="stable")
-        self._rows, self._codes, self._aspects = order, codes[order], aspects[order]
+        self._basis, self._scale, self._codes, self._aspects, self._rows = basis, scale, codes, aspects, rows
 
     @classmethod
     def of(
@@ -121,7 +125,19 @@ class CropIndex:
             codes[start:end] = np.clip(np.rint(_columns(values, basis) / scale), -_LEVELS, _LEVELS)
             aspects[start:end] = np.rint(np.log2(aspect) / _ASPECT)
             start = end
-        return cls(basis, scale, codes[:start], aspects[:start])
+        order = np.argsort(aspects[:start], kind="stable")
+        return cls(basis, scale, codes[order], aspects[order], order)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The arguments of the index, by name."""
+        return {
+            "basis": self._basis,
+            "scale": self._scale,
+            "codes": self._codes,
+            "aspects": self._aspects,
+            "rows": self._rows,
+        }
 
     @property
     def nbytes(self) -> int:
