@@ -51,6 +51,19 @@ def detailed(seed: int, *, width: int = 320, height: int = 240) -> Pixels:
     return np.clip(pixels, 0, 255).astype(np.uint8)
 
 
+def textured(seed: int, *, width: int = 320, height: int = 240) -> Pixels:
+    """Return an image with structure at several sizes, so that a part of it is found; no other seed shows the same."""
+    random = np.random.default_rng(seed)
+    layers = [
+        np.asarray(
+            Image.fromarray(random.integers(0, 256, (side, side, 3), np.uint8)).resize((width, height), 3), np.float32
+        )
+        for side in (5, 11, 24, 60)
+    ]
+    mixed = sum(weight * layer for weight, layer in zip((0.4, 0.25, 0.2, 0.15), layers, strict=True))
+    return np.asarray(np.clip((mixed - 128) * 1.6 + 128, 0, 255), np.uint8)
+
+
 def resized(pixels: Pixels, factor: float) -> Pixels:
     """Return an image enlarged or reduced by a factor."""
     method = cv2.INTER_AREA if factor < 1 else cv2.INTER_CUBIC

@@ -9,22 +9,12 @@ from PIL import Image
 
 from framedex import Dataset, Workspace
 from framedex.errors import CannotDecode, InvalidInput
+from tests.image_files import textured
 from tests.prepared import prepared
-
-SIDE = 240
 
 
 def _photo(seed: int) -> Image.Image:
-    """Return a picture with structure at several sizes, which no other seed shows."""
-    random = np.random.default_rng(seed)
-    layers = [
-        np.asarray(
-            Image.fromarray(random.integers(0, 256, (side, side, 3), np.uint8)).resize((320, SIDE), 3), np.float32
-        )
-        for side in (5, 11, 24, 60)
-    ]
-    mixed = sum(weight * layer for weight, layer in zip((0.4, 0.25, 0.2, 0.15), layers, strict=True))
-    return Image.fromarray(np.clip((mixed - 128) * 1.6 + 128, 0, 255).astype(np.uint8))
+    return Image.fromarray(textured(seed))
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ PREVIEW_FIELDS = {
     "type", "media_id", "media_uri", "media_thumb_uri", "caption", "file_name", "relevance_score",
     "relevance_score_type", "width", "height",  # the interface
     "image_id", "image_uri", "bounding_box", "original_uri", "video_uri", "frame_timestamp", "labels",
-    "user_tags",  # beyond it
+    "user_tags", "copy",  # beyond it
 }  # fmt: skip
 
 

@@ -146,6 +146,9 @@ def test_searches__by_meaning_and_with_a_dropped_image(tmp_path: Path, open_page
             page.locator("search").dispatch_event("drop", {"dataTransfer": transfer})
             expect(page).to_have_url(re.compile("like="))
             _shows(page, [row["caption"] or row["image_filename"] for row in like])
+            first = page.locator("[data-position='0']")
+            expect(first).to_have_accessible_name(re.compile("Copy: same file"))
+            expect(first.locator(".mark.copy")).to_have_text("Copy: same file")
             page.close()  # before its service ends, which it asks again and again
 
 

@@ -104,7 +104,18 @@ def test_duplicates__finds_the_copies_of_a_file_from_outside(run: Run, workspace
     (tmp_path / "found.png").write_bytes((workspace.parent / "images" / "p2.png").read_bytes())
     (copy,) = _json(run, "duplicates", "pets", "--of", str(tmp_path / "found.png"))
     assert (copy["path"], copy["reason"]) == ("p2.png", "same file")
-    assert run("duplicates", "pets", "--of", str(tmp_path / "absent.png"))[0] == 1
+    status, _, errors = run("duplicates", "pets", "--of", str(tmp_path / "absent.png"))
+    assert status == 1
+    assert "neither a media item of 'pets' nor a file" in errors
+    assert "absent.png" in errors
+
+
+def test_duplicates__without_near_images_says_so(run: Run) -> None:
+    """Where no images are near images, one line says it; as JSON the list is empty."""
+    lines = run("duplicates", "pets", "--near")[1].splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("no near images")
+    assert _json(run, "duplicates", "pets", "--near") == []
 
 
 @pytest.mark.slow

@@ -76,6 +76,15 @@ def test_similar(run: Run, home: Path) -> None:
     assert "cosine distance" in run("similar", "pets", first)[1]
 
 
+def test_similar__says_which_rows_are_copies(run: Run, home: Path) -> None:
+    """Copies have a column of their own, which searches without copies do not have."""
+    lines = run("similar", "pets", str(home / "images" / "000.png"))[1].splitlines()
+    assert lines[0].split()[:2] == ["file", "copy"]
+    assert all("same file" in line for line in lines[1:3])
+    assert not any("same file" in line for line in lines[3:])
+    assert "copy" not in run("search", "pets", "red")[1].splitlines()[0].split()
+
+
 @pytest.mark.slow
 def test_explore__by_a_search(run: Run, home: Path) -> None:
     """Clusters can be looked for by a caption or an anchor, and narrowed by labels and tags."""

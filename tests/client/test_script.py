@@ -43,6 +43,8 @@ show("similar", ds.similar(ds.view.media_ids()[3], 7).to_arrow(), towns.similar(
 show("box", ds.similar(ds.view.media_ids()[3], 4, bounding_box=(1, 2, 40, 30)).ids)
 show("select", ds.select(ds.view.media_ids()[8:4:-1]).ids, towns.select(towns.media_ids()[2:0:-1]).ids)
 show("embeddings", *ds.embeddings(), *widest.limit(4).embeddings())
+twins = ds.duplicates(exact=True)[0].media_ids
+show("copies", ds.copies_of(twins[0]), ds.copies_of(twins[0], 1.0), ds.copies_of(twins[0], bounding_box=(9, 9, 99, 80)))
 show("labels", ds.labels(), towns.labels())
 show("issues", ds.issues().to_arrow(), ds.issues("duplicates", limit=1).to_arrow(), ds.issues().notes)
 show("summaries", ds.view.issue_summaries(), towns.issue_summaries())

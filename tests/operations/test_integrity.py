@@ -134,7 +134,7 @@ def test_check__finds_nothing_where_nothing_is_wrong(workspace: Workspace) -> No
             ("cache/thumbnails/*/*/*.jpg", zero),
             ("cache/text/**/*.text", flip),
             ("cache/text/**/*.text", empty),
-            ("cache/anchors/*/*.npy", cut),
+            ("cache/anchors/*/*.npz", cut),
         ],
         3,
         several=True,
@@ -462,7 +462,7 @@ def pipe(path: Path) -> None:
 
 
 PATTERNS = [
-    "cache/thumbnails/*/*/*.jpg", "cache/text/**/*.text", "cache/anchors/*/*.npy", "datasets/*/blobs/*/*",
+    "cache/thumbnails/*/*/*.jpg", "cache/text/**/*.text", "cache/anchors/*/*.npz", "datasets/*/blobs/*/*",
     "datasets/*/manifest/*.json", "datasets/*/media.lance/data/*", "datasets/*/media.lance/_versions/*",
 ]  # fmt: skip
 

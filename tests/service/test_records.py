@@ -146,6 +146,7 @@ RESOURCES = {
         "relevance_score:number relevance_score_type:text width:integer height:integer image_id:uuid image_uri:text "
         "bounding_box:[number]? original_uri:text video_uri:text? frame_timestamp:number? labels:[text]? "
         "user_tags:[text]?",
+        added="copy",
         nullable="width height",
     ),
     "exploration metadata": resource(

@@ -142,7 +142,6 @@ def _exceeds(values: list[str], count: int) -> bool:
     return len(values) > count
 
 
-@pytest.mark.only_soak
 @pytest.mark.slow
 def test_secrets__after_kills(tmp_path: Path) -> None:
     """A server that is killed while it makes sessions, hashes and keys leaves none of the secrets in any file."""

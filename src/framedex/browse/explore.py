@@ -1,7 +1,7 @@
 """The Explore result: clusters of the filtered media, or of their objects, with previews."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -76,8 +76,7 @@ def explore(
             count=PAGE_CLUSTERS,
             ranking=ranking,
         )
-        kind = COSINE_DISTANCE if ranking is None else ranking.kind
-        clusters = _clusters(media, condition, level, page, kind, uris, language) if page.numbers else []
+        clusters = _clusters(media, condition, level, page, ranking, uris, language) if page.numbers else []
         total = page.total
     return ExploreResult(
         clusters=clusters,
@@ -92,15 +91,17 @@ def _clusters(
     condition: Condition,
     level: int,
     page: ClusterPage,
-    kind: str,
+    ranking: Ranking | None,
     uris: MediaUris,
     language: str,
 ) -> list[Cluster]:
     """Return the clusters of a page that is not empty."""
+    kind = COSINE_DISTANCE if ranking is None else ranking.kind
     run = _asker(media, condition, page)
     names = tag_names(tags_of(media)).to_pylist()
     row_ids, scores = page.first_members(PREVIEWS)
-    previews = _previews(media, row_ids, names, uris, scores, kind)
+    copies = {} if ranking is None else ranking.copies
+    previews = _previews(media, row_ids, names, uris, scores, kind, copies)
     labels = _most_frequent(run, "labels")
     tags = _most_frequent(run, TAGS) if TAGS in media.table.schema.names else {}
     counts = _counts(media, run, page)
@@ -209,11 +210,18 @@ def _previews(
     uris: MediaUris,
     scores: list[list[float]],
     kind: str,
+    copies: Mapping[int, str],
 ) -> Iterable[list[Preview]]:
     flat = [row_id for group in groups for row_id in group]
     columns = [*COLUMNS, *media.location, *({TAGS, _PARENT} & set(media.table.schema.names))]
     rows = iter(media.take(flat, columns, keep=True).to_pylist())
-    return [[preview(media, next(rows), names, uris, score=score, kind=kind) for score in own] for own in scores]
+    return [
+        [
+            preview(media, next(rows), names, uris, score=score, kind=kind, copy=copies.get(row_id))
+            for row_id, score in zip(group, own, strict=True)
+        ]
+        for group, own in zip(groups, scores, strict=True)
+    ]
 
 
 def preview(
@@ -224,6 +232,7 @@ def preview(
     *,
     score: float = 0.0,
     kind: str = COSINE_DISTANCE,
+    copy: str | None = None,
 ) -> Preview:
     """Return a row in the form of the interface; *names* are the tag names by number."""
     is_object, own = media.parents is not None, uris.of(media, row)
@@ -246,6 +255,7 @@ def preview(
         frame_timestamp=row.get("frame_time_s"),
         labels=row["labels"],
         user_tags=_tag_names(row.get(TAGS), names),
+        copy_reason=copy,
     )
 
 

@@ -108,6 +108,9 @@ def duplicates(
         if as_json:
             print_json(groups)
             return
+        if near and not groups:
+            say("no near images: no images are alike without being copies of each other")
+            return
         print_table(
             (count_header(entity_type), "similarity", "best to keep", "reason", "others"), map(_duplicates_row, groups)
         )
@@ -119,8 +122,10 @@ def _print_copies(dataset: "Dataset", of: str, threshold: float, limit: int | No
     try:
         copies = dataset.copies_of(of if is_id(of) else dataset.media_id(of), threshold)[:limit]
     except NotFound:
-        if not Path(of).is_file():
+        if is_id(of):
             raise
+        if not Path(of).is_file():
+            raise NotFound(f"neither a media item of {dataset.name!r} nor a file has the name {of!r}") from None
         copies = dataset.copies_of(Path(of), threshold)[:limit]
     if as_json:
         print_json(copies)

@@ -62,7 +62,7 @@ def similar(
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search images or objects by an image, the most similar first."""
+    """Search images or objects by an image: its verified copies, then the most similar first."""
     with open_workspace(workspace) as ws:
         found = ws.dataset(name).similar(
             query,
@@ -119,20 +119,20 @@ def _show(found: "framedex.RankedView", vql: str | None, *, as_json: bool) -> No
     if as_json:
         print_json(rows)
         return
-    table = [
-        (
-            row["image_filename"],
-            f"{row['relevance']:.2f}",
-            f"{row['relevance_score']:.4f}",
-            row["relevance_score_type"].replace("_", " "),
-            row["media_id"],
-        )
-        for row in rows
-    ]
-    if table:
-        print_table(("file", "relevance", "score", "type of score", "id"), table)
-    else:
+    if not rows:
         say("no matches")
+        return
+    cells = {
+        "file": [row["image_filename"] for row in rows],
+        "copy": [row["copy"] or "" for row in rows],
+        "relevance": [f"{row['relevance']:.2f}" for row in rows],
+        "score": [f"{row['relevance_score']:.4f}" for row in rows],
+        "type of score": [row["relevance_score_type"].replace("_", " ") for row in rows],
+        "id": [row["media_id"] for row in rows],
+    }
+    if not any(cells["copy"]):
+        del cells["copy"]
+    print_table(tuple(cells), zip(*cells.values(), strict=True))
 
 
 def _box(text: str | None) -> tuple[float, float, float, float] | None:

@@ -49,7 +49,7 @@ EXPLORE = Call(
 )
 UPLOAD_QUERY = Call("POST", _D + "/search-image-similarity", "entity_type bounding_box", "file")
 MEDIA_ID = Call("GET", _D + "/search_media_metadata/id", "original_media_uri")
-COPIES = Call("GET", _D + "/media/{media_id}/duplicates", "threshold")
+COPIES = Call("POST", _D + "/copies", "media_id similarity bounding_box", "file")
 MEDIA_FILE = Call("GET", _D + "/media/{media_id}/file", "format")
 THUMBNAIL = Call("GET", _D + "/media/{media_id}/thumbnail", "size")
 FIELD_VALUES = Call("GET", "/datasets/{dataset_id}/image/{media_id}/custom_metadata")

@@ -11,7 +11,7 @@ from typing import Any
 from framedex.api.card import DatasetCard
 from framedex.api.record_list import RecordList
 from framedex.client import calls
-from framedex.client.actions import upload_query
+from framedex.client.actions import copies_from_service, upload_query
 from framedex.client.comparison import ClientComparison
 from framedex.client.connection import Connection
 from framedex.client.edits import ClientEdits
@@ -146,8 +146,7 @@ class ClientDataset(
 
     def upload(self, query: Any, *, bounding_box: Any = None) -> str:
         """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``."""
-        box = None if bounding_box is None else tuple(float(each) for each in bounding_box)
-        return upload_query(self._connection, self.id, query, box)  # type: ignore[arg-type] # checked by the service
+        return upload_query(self._connection, self.id, query, bounding_box)
 
     def media_id(self, location: str | os.PathLike[str]) -> str:
         """Return the id of the media item at a path within the source, or at its URI.
@@ -159,27 +158,15 @@ class ClientDataset(
         answer = self._connection.send(calls.MEDIA_ID, query=query, dataset_id=self.id)
         return str(answer.text)
 
-    def copies_of(self, media_id: str, similarity: float = 0.96) -> list[Copy]:
-        """Return the near-duplicates of a media item; see :meth:`framedex.Dataset.copies_of`."""
-        groups = self.duplicates(similarity)
-        group = next((each for each in groups if media_id in each.media_ids), None)
-        if group is None:
-            return []
-        ids = self._connection.json(
-            calls.COPIES, query={"threshold": similarity}, dataset_id=self.id, media_id=media_id
-        )
-        places = {each: place for place, each in enumerate(group.media_ids)}
-        return [
-            Copy(
-                media_id=each,
-                file_name=group.file_names[places[each]],
-                path=group.paths[places[each]],
-                similarity=None,
-                reason=group.reasons[places[each]] if group.reasons else "",
-                keep=each == group.keep,
-            )
-            for each in ids
-        ]
+    def copies_of(self, query: Any, similarity: float = 0.96, *, bounding_box: Any = None) -> list[Copy]:
+        """Return the copies of an image in the dataset; see :meth:`framedex.Dataset.copies_of`.
+
+        Args:
+            query: as there; a path is one of this machine, and the image is sent.
+            similarity: as there.
+            bounding_box: as there.
+        """
+        return copies_from_service(self._connection, self.id, query, similarity, bounding_box)
 
     def add_media(
         self,

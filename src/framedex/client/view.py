@@ -21,7 +21,7 @@ from framedex.api.overlap import Overlap
 from framedex.api.record_list import RecordList
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.client import calls
-from framedex.client.actions import MOST_IDS, act, tag_named, upload_query
+from framedex.client.actions import MOST_IDS, act, pixels_of_box, tag_named, upload_query
 from framedex.client.connection import Connection
 from framedex.client.overlaps import read_overlap
 from framedex.client.parts import OpenedResults, ViewParts, dataset_record
@@ -44,6 +44,7 @@ from framedex.records import (
     Tag,
     ValueHistogram,
 )
+from framedex.search.query_images import is_file
 from framedex.vql import parse, to_json
 
 if TYPE_CHECKING:
@@ -118,18 +119,17 @@ class ClientReading(ClientTraining):
         """Return the rows of the view most similar to an image, best first; see :meth:`framedex.Dataset.similar`.
 
         Args:
-            query: the id of a media item or an object; or the path or the bytes of an image, which is sent.
+            query: the id of a media item or an object; or an image, which is sent: a path, the bytes of a file, an
+                array or a Pillow image.
             limit: the maximum number of results; None for all.
             max_distance: as there.
             bounding_box: as there.
             diversity: as there.
             relevance: as there.
         """
-        box = None if bounding_box is None else _box(bounding_box)
-        if isinstance(query, bytes | os.PathLike) or (isinstance(query, str) and Path(query).is_file()):
+        box = None if bounding_box is None else pixels_of_box(bounding_box)
+        if not isinstance(query, str) or is_file(query):
             query, box = upload_query(self._connection, self._dataset_id, query, box), None
-        if not isinstance(query, str):
-            raise InvalidInput(f"a query is the id of a media item, a path or bytes, not {type(query).__name__}")
         search = {
             "similar": query, "limit": limit, "max_distance": max_distance, "diversity": diversity,
             "relevance": relevance,
@@ -579,14 +579,6 @@ class ClientDiverseView(ClientView):
         for place, name in enumerate(_COVERAGE.names[2:], start=2):
             table = table.set_column(place, _COVERAGE.field(name), pc.fill_null(table[name], float("nan")))
         return table
-
-
-def _box(value: Any) -> tuple[float, float, float, float]:
-    numbers = [value[name] for name in ("x", "y", "width", "height")] if isinstance(value, Mapping) else list(value)
-    if len(numbers) != 4:
-        raise InvalidInput(f"a bounding box is (x, y, width, height) in pixels, not {value!r:.80}")
-    x, y, width, height = (float(each) for each in numbers)
-    return x, y, width, height
 
 
 def _list(value: Sequence[str] | str | None) -> str | None:

@@ -1,6 +1,9 @@
 """The search for copies of one image among the rows of a media table."""
 
+import zipfile
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +15,9 @@ from framedex.analysis.copies.crops import CropIndex
 from framedex.analysis.linkage import ROUNDING
 from framedex.analysis.neighbours import ignore_progress
 from framedex.core.arrays import Pixels, Vectors
+from framedex.core.atomic import atomic_file
 from framedex.core.borders import BorderedImage
+from framedex.core.regular_files import regular
 from framedex.encoders.copy_descriptor import MIRRORED, describe, poses, prepare_panels, prepare_whole
 from framedex.encoders.gist import cell_values
 from framedex.encoders.placed_image import placements
@@ -29,6 +34,9 @@ from framedex.storage.media import Media
 from framedex.storage.table_versions import Table
 
 Rows = npt.NDArray[np.int64]
+INDEX_PREFIX = "crops-1-"
+"""The beginning of the names of files with an index."""
+_UNREADABLE = (OSError, ValueError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _WHOLE, _MOST_WHOLE, _PARTS = 24, 1536, 8  # images that are compared as a whole, and those that may show the image
 _DESCRIBED_SIDE = 128  # pixels of the shorter side, as at ingestion
 
@@ -62,6 +70,26 @@ class CopySearchIndex:
         crops = CropIndex.of(table.count(), cell_values, blocks())
         return cls(np.concatenate([np.empty(0, np.int64), *found]), crops)
 
+    @classmethod
+    def read(cls, path: Path) -> "CopySearchIndex | None":
+        """Return an index from a file; None if it is missing or damaged."""
+        try:
+            with regular(path).open("rb") as file:  # NumPy leaves a damaged one open
+                values = dict(np.load(file))
+            return cls(values.pop("positions"), CropIndex(**values))
+        except _UNREADABLE:
+            return None
+
+    def write(self, path: Path) -> None:
+        """Write the index to a file, in the place of those of other states; it is left out on a full disk."""
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(path) as partial, partial.open("wb") as file:
+                np.savez(file, positions=self.positions, **self.crops.arrays)
+            for other in path.parent.glob(f"{INDEX_PREFIX}*{path.suffix}"):
+                if other != path:
+                    other.unlink(missing_ok=True)
+
     @property
     def nbytes(self) -> int:
         """The bytes of the arrays."""
@@ -70,7 +98,7 @@ class CopySearchIndex:
 
 def find_copies(
     media: Media, query: QuerySource, index: CopySearchIndex, settings: Settings, folder: Path
-) -> CopyPairs:
+) -> tuple[CopyPairs, bool]:
     """Return the copies of an image among media, which are verified as those of an index are.
 
     Candidates are the images that are nearest to it, or to one of its panels, in any pose, and those of which it may be
@@ -82,13 +110,16 @@ def find_copies(
         index: of the table.
         settings: limits.
         folder: of cached keypoints.
+
+    Returns:
+        The pairs, and whether all images could be read that may be copies.
     """
-    count = media.table.count()
+    count, source = media.table.count(), ImageSource(media, settings, folder)
     with open_executor(settings, is_little=True) as executor:
         rows, near, mirrored, widths = _candidates(media.table, query.pixels, index, executor)
         ends = np.full(len(rows), count, np.int64)
         pairs = verified_pairs(
-            [ImageSource(media, settings, folder), query],
+            [source, query],
             ends,
             rows,
             near=near,
@@ -101,7 +132,7 @@ def find_copies(
     ends = np.where(pairs.a == count, pairs.b, pairs.a)[order]
     first = np.zeros(len(order), bool)
     first[order[np.unique(ends, return_index=True)[1]]] = True
-    return pairs.take(first)
+    return pairs.take(first), not source.unread
 
 
 def _candidates(

@@ -82,7 +82,7 @@ class HeldImages:
         taken: set[str] = set()
         for number, (name, image, row, part) in enumerate(self._rows(self.skipped)):
             try:
-                content = _content(image)
+                content = image_file(image)
             except InvalidInput as error:
                 self.skipped.note(_UNUSABLE, f"row {number}: {error}")
                 continue
@@ -180,7 +180,7 @@ def _of_items(source: Any, count: int) -> HeldImages:
     return HeldImages(f"a {type(source).__name__} of images", count, rows)
 
 
-def _content(image: Any) -> bytes | None:
+def image_file(image: Any) -> bytes | None:
     """Return an image as a file: as it is, if it is one; else a PNG file, which loses nothing.
 
     Raises:

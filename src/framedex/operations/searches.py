@@ -11,20 +11,28 @@ from framedex.core.checks import check_fraction, check_integer, is_number
 from framedex.core.progress import Progress
 from framedex.encoders import decode_side_px
 from framedex.errors import InvalidInput
-from framedex.images.reading import read_image
 from framedex.media.budget import HeldOn, shared_budget
 from framedex.operations.context import Context, check_indexed
+from framedex.operations.copy_searches import copies_first, has_descriptors, read_item, read_searched_file, to_keep
 from framedex.operations.maps import rows_inside
 from framedex.search.conditions import condition_of
 from framedex.search.queries import HybridQuery, KeywordQuery, Query, SemanticQuery, VectorQuery
-from framedex.search.query_images import Box, as_vector, crop, encode_image, encoder_of, is_file, read_query_pixels
+from framedex.search.query_images import (
+    Box,
+    QueryImage,
+    as_vector,
+    encode_image,
+    encoder_of,
+    is_file,
+    read_query_pixels,
+)
 from framedex.search.ranking import COSINE_DISTANCE, Ranking, fuse
 from framedex.search.searcher import Caches, Searcher
 from framedex.search.text_queries import check_text
 from framedex.search.uploads import is_upload, keep_upload, read_upload
 from framedex.storage.condition import Condition
 from framedex.storage.media import Media
-from framedex.storage.objects import is_empty_object_view, media_containing
+from framedex.storage.objects import is_empty_object_view
 from framedex.storage.table_versions import ROW_ID
 from framedex.vql import Filter, MapRegionTest, SearchTest, leading_searches
 from framedex.vql import searches as searches_in
@@ -100,57 +108,64 @@ def order_of(context: Context, media: Media, vql: Filter, condition: Condition) 
     return rankings[0] if len(rankings) == 1 else fuse(rankings)
 
 
-def image_query(
-    context: Context,
-    searcher: Searcher,
-    query: Any,
-    *,
-    box: Box | None = None,
-    max_distance: float | None = None,
-    n_candidates: int | None = None,
-) -> VectorQuery:
-    """Return the query for media similar to an image.
+def query_image(
+    context: Context, searcher: Searcher, query: Any, *, box: Box | None = None, with_copies: bool = True
+) -> QueryImage:
+    """Return an image to search by.
 
     Args:
         context: the workspace.
         searcher: of the dataset.
         query: id of a media item, an object or an upload, path, bytes, array or Pillow image; or a vector.
         box: bounding box of the part of the image to use.
-        max_distance: maximum cosine distance, 0 to 2.
-        n_candidates: number of rows to compare exactly; None for the number measured for the index.
+        with_copies: whether its copies will be searched, too, which needs its pixels.
 
     Raises:
         InvalidInput: the query or the box is invalid.
         NotFound: the media item does not exist.
         CannotDecode: the file cannot be read, or is not an image.
     """
-    if max_distance is not None and not (is_number(max_distance) and 0 <= max_distance <= 2):
-        raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {max_distance!r}")
-    check_integer("n_candidates", n_candidates, minimum=1, optional=True)
-    return VectorQuery(_vector(context, searcher, query, box).tobytes(), max_distance, n_candidates)
-
-
-def _vector(context: Context, searcher: Searcher, query: Any, box: Box | None) -> Any:
     if (vector := as_vector(query, searcher.config)) is not None:
         if box is not None:
             raise InvalidInput("a bounding box is a part of an image; a vector has none")
-        return vector
+        return QueryImage(vector)
     if isinstance(query, str) and is_upload(searcher.caches.uploads, query):
         if box is not None:
-            raise InvalidInput("a bounding box is a part of an image; an uploaded query keeps its embedding only")
+            raise InvalidInput("a bounding box is a part of an image; upload that part of it alone")
         return read_upload(searcher.caches.uploads, query)
-    if isinstance(query, str) and not is_file(query) and not names_path(query):
-        if box is None:
-            return searcher.vector_of(query)
-        encoder = encoder_of(searcher.embedding)
-        media = media_containing(searcher.media, query)
-        with HeldOn(shared_budget(context.settings.pixels_in_flight)) as budget:
-            pixels = read_image(media, query, context.settings, budget=budget).pixels
-            return encode_image(crop(pixels, box), encoder)
-    encoder = encoder_of(searcher.embedding)
+    is_item = isinstance(query, str) and not is_file(query) and not names_path(query)
+    if is_item and box is None:
+        return QueryImage(searcher.vector_of(query), query)
+    encoder, media = encoder_of(searcher.embedding), searcher.media
     with HeldOn(shared_budget(context.settings.pixels_in_flight)) as budget:
-        found = read_query_pixels(query, context.settings, box=box, detail=decode_side_px(encoder), budget=budget)
-        return encode_image(found.pixels, encoder)
+        if is_item:
+            found = read_item(context, media, query, box, budget)
+        else:
+            side = decode_side_px(encoder)
+            found = read_query_pixels(query, context.settings, box=box, detail=side, budget=budget)
+        vector = encode_image(found.pixels, encoder)
+        if not with_copies or not has_descriptors(media):
+            return QueryImage(vector)
+        if not found.is_whole:  # copies are searched at another size
+            found = read_searched_file(context, query, budget)
+        return QueryImage(vector, to_keep(found))
+
+
+def vector_query(image: QueryImage, max_distance: float | None = None, n_candidates: int | None = None) -> VectorQuery:
+    """Return the query for media similar to an image.
+
+    Args:
+        image: the image.
+        max_distance: maximum cosine distance, 0 to 2.
+        n_candidates: number of rows to compare exactly; None for the number measured for the index.
+
+    Raises:
+        InvalidInput: a number is invalid.
+    """
+    if max_distance is not None and not (is_number(max_distance) and 0 <= max_distance <= 2):
+        raise InvalidInput(f"threshold is the largest cosine distance, 0 to 2, not {max_distance!r}")
+    check_integer("n_candidates", n_candidates, minimum=1, optional=True)
+    return VectorQuery(image.vector.tobytes(), max_distance, n_candidates)
 
 
 def names_path(query: str) -> bool:
@@ -159,8 +174,8 @@ def names_path(query: str) -> bool:
 
 
 def upload(context: Context, searcher: Searcher, query: Any, box: Box | None = None) -> str:
-    """Store an image to search by, and return its anchor id; arguments and errors as for :func:`image_query`."""
-    return keep_upload(searcher.caches.uploads, _vector(context, searcher, query, box))
+    """Store an image to search by, and return its anchor id; arguments and errors as for :func:`query_image`."""
+    return keep_upload(searcher.caches.uploads, query_image(context, searcher, query, box=box))
 
 
 def text_query(searcher: Searcher, text: str | None, by: str) -> Query:
@@ -220,24 +235,26 @@ def explore_ranking(
     if caption is not None:
         check_text(caption)  # before captions are indexed for it
     searcher = open_searcher(context, media)
+    rows = searcher.rows_of(condition)
     if anchor_media_id is not None:
-        query = _anchor_query(searcher, anchor_media_id, anchor_type)
-    else:
-        query = text_query(searcher, caption, "meaning" if searcher.knows_meaning else "words")
-    result = query.run(searcher, searcher.rows_of(condition), None, 0.0)
+        image = _anchor(searcher, anchor_media_id, anchor_type)
+        result = vector_query(image).run(searcher, rows, None, 0.0)
+        return copies_first(context, searcher, image, result, rows, None)
+    query = text_query(searcher, caption, "meaning" if searcher.knows_meaning else "words")
+    result = query.run(searcher, rows, None, 0.0)
     if max_distance is None:
         return result
     distance = result.score if result.kind == COSINE_DISTANCE else 1 - result.relevance
     return result.only(np.flatnonzero(distance < max_distance))
 
 
-def _anchor_query(searcher: Searcher, anchor_id: str, anchor_type: str | None) -> Query:
+def _anchor(searcher: Searcher, anchor_id: str, anchor_type: str | None) -> QueryImage:
     kind = anchor_type or (_UPLOAD if is_upload(searcher.caches.uploads, anchor_id) else _MEDIA)
     if kind not in (_UPLOAD, _MEDIA):
         raise InvalidInput(f"anchor_type must be {_UPLOAD} or {_MEDIA}, not {anchor_type!r}")
     if kind == _UPLOAD:
-        return VectorQuery(read_upload(searcher.caches.uploads, anchor_id).tobytes())
-    return VectorQuery(searcher.vector_of(anchor_id).tobytes())
+        return read_upload(searcher.caches.uploads, anchor_id)
+    return QueryImage(searcher.vector_of(anchor_id), anchor_id)
 
 
 def _check_threshold(value: float | None) -> float | None:

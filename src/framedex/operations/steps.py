@@ -19,9 +19,11 @@ from framedex.core.forks import cached_property
 from framedex.export.objects import as_condition, objects_in
 from framedex.export.splits import divide_by_shares, random_order
 from framedex.operations.context import Context
+from framedex.operations.copy_searches import copies_first
 from framedex.operations.searches import condition_for, open_searcher
 from framedex.operations.sorting import sort_field, sorted_rows
 from framedex.search.queries import Query
+from framedex.search.query_images import QueryImage
 from framedex.search.ranking import Ranking
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
@@ -139,12 +141,14 @@ class Searched(Step):
         limit: the maximum number of results; None for all.
         diversity: 0 to 1.
         relevance: the minimum relevance, 0 to 1.
+        image: the image whose verified copies come first; None for a text, and with diversity, which they would defeat.
     """
 
     query: Query
     limit: int | None
     diversity: float
     relevance: float
+    image: QueryImage | None = None
 
     def apply(self, context: Context, selection: SelectedRows) -> SelectedRows:
         """Return the results with their scores."""
@@ -153,6 +157,8 @@ class Searched(Step):
         candidates = searcher.rows_of(rows) if isinstance(rows, Condition) else np.sort(rows)
         ranking = self.query.run(searcher, candidates, self.limit, self.diversity)
         ranking = ranking.only(np.flatnonzero(ranking.relevance >= self.relevance))
+        if self.image is not None:
+            ranking = copies_first(context, searcher, self.image, ranking, candidates, self.limit)
         return SelectedRows(selection.media, ranking.row_ids, ranking)
 
 

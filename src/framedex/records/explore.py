@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from framedex.records.base import Record
 from framedex.records.edits import FieldValue
@@ -19,7 +19,13 @@ class EntityType(StrEnum):
 
 
 class Preview(Record):
-    """One media item of a cluster, as the interface shows it."""
+    """One media item of a cluster, as the interface shows it.
+
+    ``copy_reason``, in JSON ``copy``, says how it is a verified copy of the image that was searched by, as ``cropped to
+    25%``; None for other media.
+    """
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     type: str
     media_id: str
@@ -39,6 +45,7 @@ class Preview(Record):
     frame_timestamp: float | None
     labels: list[str] | None
     user_tags: list[str] | None
+    copy_reason: str | None = Field(default=None, alias="copy")
 
     def __hash__(self) -> int:
         """Return a hash that is equal for equal previews."""

@@ -3,9 +3,10 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -99,7 +100,7 @@ class QueryPixels:
         is_damaged: whether a part of the file could not be decoded.
     """
 
-    pixels: Pixels
+    pixels: Pixels = field(repr=False, compare=False)
     size: tuple[int, int]
     content: bytes
     is_damaged: bool = False
@@ -109,9 +110,37 @@ class QueryPixels:
         """Return the query image with some pixels."""
         return cls(pixels, (pixels.shape[1], pixels.shape[0]), content_hash(pixels.tobytes()))
 
+    @property
+    def is_whole(self) -> bool:
+        """True if the image was decoded at full size."""
+        return self.pixels.shape[1::-1] == self.size
+
     def part(self, box: Box) -> "QueryPixels":
         """Return a part of an image of full size; see :func:`crop`."""
         return QueryPixels.of(crop(self.pixels, box))
+
+    def reduced_to(self, side: int) -> "QueryPixels":
+        """Return the image with at most *side* pixels on the longer side."""
+        scale = side / max(self.pixels.shape[:2])
+        if scale >= 1:
+            return self
+        width, height = (max(1, round(each * scale)) for each in self.pixels.shape[1::-1])
+        pixels = np.asarray(cv2.resize(self.pixels, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+        return replace(self, pixels=pixels)
+
+
+@dataclass(frozen=True)
+class QueryImage:
+    """An image that is searched by.
+
+    Attributes:
+        vector: float32, shape (D,), unit length: its embedding.
+        shown: the id of an item of the dataset, or the pixels of another image, whose copies come first; None for what
+            is known by its embedding alone.
+    """
+
+    vector: Vectors = field(repr=False, compare=False)
+    shown: str | QueryPixels | None = None
 
 
 def content_hash(data: bytes) -> bytes:

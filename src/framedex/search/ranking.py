@@ -1,7 +1,7 @@
 """Rankings of media: by one score, by fusion of several rankings, and with diversity."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,14 @@ class Ranking:
         kind: ``cosine_distance`` (0 to 2), ``bm25`` (above 0) or ``reciprocal_rank_fusion`` (above 0).
         measured: the relevance, or a function that computes it from the scores: for a million rows this takes as long
             as sorting.
+        copies: what was done to rows that are verified copies of the image of the query, by row id; these come first.
     """
 
     row_ids: RowIds
     score: Scores
     kind: str
     measured: Scores | Callable[[Scores], Scores]
+    copies: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.row_ids)
@@ -55,7 +57,19 @@ class Ranking:
     def only(self, positions: npt.NDArray[np.integer]) -> "Ranking":
         """Return the rows at some positions, in that order."""
         measured = self.measured if callable(self.measured) else self.measured[positions]
-        return Ranking(self.row_ids[positions], self.score[positions], self.kind, measured)
+        return Ranking(self.row_ids[positions], self.score[positions], self.kind, measured, self.copies)
+
+    def behind(self, first: "Ranking", copies: Mapping[int, str]) -> "Ranking":
+        """Return the rows of another ranking by the same scores, which are copies, and behind them the other rows."""
+        rest = self.only(np.flatnonzero(~np.isin(self.row_ids, first.row_ids)))
+        row_ids = np.concatenate([first.row_ids, rest.row_ids])
+        return replace(first, row_ids=row_ids, score=np.concatenate([first.score, rest.score]), copies=copies)
+
+    def copy_column(self) -> pa.Array:
+        """Return what was done to each row that is a copy; null for others."""
+        if not self.copies:
+            return pa.nulls(len(self), pa.string())
+        return pa.array(map(self.copies.get, self.row_ids.tolist()), pa.string())
 
     def table(self) -> pa.Table:
         """Return ``_rowid`` and ``score`` as a table, best first."""

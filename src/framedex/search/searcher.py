@@ -1,6 +1,6 @@
 """Search over the media of a dataset, or its objects, at one state: by vector, by meaning, by keywords."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -230,6 +230,13 @@ class Searcher:
         mask = similarity >= min_similarity  # False for NaN, the rows without a vector
         return self._ranking(row_ids[mask], similarity[mask], self._relevance(vector, target))
 
+    def by_distance(self, vector: Vectors, row_ids: RowIds) -> Ranking:
+        """Return those of a few rows that have a vector, in their order, with their distances."""
+        found = [(row, own) for row in row_ids.tolist() if (own := self.index.vector(row)) is not None]
+        similarity = np.array([own @ vector for _, own in found], np.float32)
+        rows = np.array([row for row, _ in found], np.uint64)
+        return self._ranking(rows, similarity, self._relevance(vector, None), Ranking)
+
     def words(self, query: str, rows: RowIds | None) -> Ranking:
         """Return the candidate rows that match a full-text query, best first."""
         progress = self.progress
@@ -249,9 +256,11 @@ class Searcher:
         share = scores / best if best > 0 else np.ones_like(scores)
         return ranked(row_ids, scores, BM25, share.astype(np.float32))
 
-    def _ranking(self, row_ids: RowIds, similarity: Vectors, relevance: Relevance) -> Ranking:
+    def _ranking(
+        self, row_ids: RowIds, similarity: Vectors, relevance: Relevance, make: Callable[..., Ranking] = ranked
+    ) -> Ranking:
         distance = np.clip(1 - similarity, 0, 2).astype(np.float32)
-        return ranked(row_ids, distance, COSINE_DISTANCE, lambda distance: relevance.of(1 - distance))
+        return make(row_ids, distance, COSINE_DISTANCE, lambda distance: relevance.of(1 - distance))
 
     def _relevance(self, vector: Vectors, target: VectorTarget | None) -> Relevance:
         return self.index.relevance if target is None else target.relevance_of(vector)
@@ -285,7 +294,7 @@ class Searcher:
                 return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case SimilarityTest():
                 is_media = test.op == "media"
-                vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value)
+                vector = self.vector_of(test.value) if is_media else read_upload(self.caches.uploads, test.value).vector
                 ranking = self.all_by_distance(vector, rows, max_distance=test.threshold)
                 return ranking if test.threshold is not None else _at_least(ranking, MATCH)
             case _:

@@ -1,12 +1,13 @@
 """Images that are uploaded for a search, and the part of them that is searched for."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import UploadFile
 
 from framedex.api.dataset import Dataset
-from framedex.errors import InvalidInput
+from framedex.errors import InvalidInput, NotFound
 from framedex.media.decode import read_size
 from framedex.search.query_images import PRECOMPUTED
 from framedex.service.errors import Refusal
@@ -43,18 +44,16 @@ def read_query(file: UploadFile, max_bytes: int) -> bytes:
     return data
 
 
-def pixel_box(text: str | None, data: bytes, settings: Settings) -> tuple[float, float, float, float] | None:
+def pixel_box(text: str | None, size: Callable[[], tuple[int, int]]) -> tuple[float, float, float, float] | None:
     """Return a bounding box in pixels: x, y, width and height; None without one.
 
     Args:
         text: four numbers in pixels with commas between them, or JSON with ``x, y, width, height`` as shares of the
             image.
-        data: the image.
-        settings: limits.
+        size: returns the width and the height of the image, and may raise.
 
     Raises:
         InvalidInput: the text is no box.
-        CannotDecode: the data is no image.
     """
     if not text:
         return None
@@ -70,8 +69,29 @@ def pixel_box(text: str | None, data: bytes, settings: Settings) -> tuple[float,
         return x, y, width, height
     if not all(0 <= each <= 1 for each in numbers):
         raise InvalidInput(f"{_FORM}, not {text!r}")
-    across, down = read_size(data, max_pixels=settings.max_pixels)
+    across, down = size()
     return x * across, y * down, width * across, height * down
+
+
+def size_of_upload(data: bytes, settings: Settings) -> tuple[int, int]:
+    """Return the width and the height of an uploaded image.
+
+    Raises:
+        CannotDecode: the data is no image.
+    """
+    return read_size(data, max_pixels=settings.max_pixels)
+
+
+def size_of_item(dataset: Dataset, media_id: str) -> tuple[int, int]:
+    """Return the width and the height of a media item.
+
+    Raises:
+        NotFound: there is no such item, or it was not decoded.
+    """
+    item = dataset.media_item(media_id)
+    if item.width is None or item.height is None:
+        raise NotFound(f"media {media_id!r} was not decoded")
+    return item.width, item.height
 
 
 def _shares(value: dict[str, Any]) -> list[Any]:

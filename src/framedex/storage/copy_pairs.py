@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -291,6 +292,37 @@ def _rows_of(table: Table, media_ids: pa.Array) -> Rows:
         row_of[places[listed]] = start + listed
         start += batch.num_rows
     return row_of
+
+
+class StoredPair(NamedTuple):
+    """A pair with a media item: its similarity, what was done to the copy, and whether it was shown to be one."""
+
+    similarity: float
+    reason: str | None
+    is_verified: bool
+
+
+def pairs_with(table: Table, versions: Mapping[str, int], media_id: str) -> dict[str, StoredPair]:
+    """Return the pairs with a media item, by the id of the other one.
+
+    Args:
+        table: the media table.
+        versions: of the tables of the generation.
+        media_id: the item.
+    """
+    if COPIES not in versions:
+        return {}
+    stored = Table(_path(table.path), versions[COPIES])
+    names = [name for name in (*_ENDS, "similarity", "reason", "covered") if name in stored.schema.names]
+    pairs = stored.scan(names).read_all()
+    is_end = (pc.equal(pairs.column(name), media_id) for name in _ENDS)
+    rows = pairs.filter(pc.or_(*is_end)).to_pylist()
+    return {
+        row[_ENDS[row[_ENDS[0]] == media_id]]: StoredPair(
+            row["similarity"], row["reason"], row["reason"] is not None or row.get("covered") is not None
+        )
+        for row in rows
+    }
 
 
 def reasons_of(table: Table, versions: Mapping[str, int], media_ids: Sequence[str]) -> dict[tuple[str, str], str]:

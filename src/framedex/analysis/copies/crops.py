@@ -3,18 +3,19 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.copies.units import Rows
-from framedex.core.arrays import Vectors
+from framedex.core.arrays import Mask, Vectors
 from framedex.core.blas_threads import single_threaded_blas
 from framedex.executors import Executor
 
 _COMPONENTS = 8  # of the energies of a cell
 _SAMPLED = 1024
+_FIRST = 1024  # images that are compared before others, those with the most similar energies
 _BLOCK = 1024  # rows that are compared at a time; their scores stay in the processor's cache
 _ASPECT = 0.25  # width of a class of aspects, in octaves
 _LARGEST, _SMALLER, _LEAST_AREA = (
@@ -89,15 +90,19 @@ class CropIndex:
         basis: float32, shape (E, 8): the principal components of the energies of cells.
         scale: float32, shape (D,): the value of one step of each column.
         codes: int8, shape (N, D): energies, light and colours of the images.
-        aspects: int16, shape (N,): their classes of aspects.
+        aspects: int16, shape (N,), ascending: their classes of aspects.
+        rows: int64, shape (N,): the numbers of the images.
     """
 
     def __init__(
-        self, basis: Vectors, scale: Vectors, codes: npt.NDArray[np.int8], aspects: npt.NDArray[np.int16]
+        self,
+        basis: Vectors,
+        scale: Vectors,
+        codes: npt.NDArray[np.int8],
+        aspects: npt.NDArray[np.int16],
+        rows: Rows,
     ) -> None:
-        self._basis, self._scale = basis, scale
-        order = np.argsort(aspects, kind="stable")
-        self._rows, self._codes, self._aspects = order, codes[order], aspects[order]
+        self._basis, self._scale, self._codes, self._aspects, self._rows = basis, scale, codes, aspects, rows
 
     @classmethod
     def of(
@@ -121,7 +126,19 @@ class CropIndex:
             codes[start:end] = np.clip(np.rint(_columns(values, basis) / scale), -_LEVELS, _LEVELS)
             aspects[start:end] = np.rint(np.log2(aspect) / _ASPECT)
             start = end
-        return cls(basis, scale, codes[:start], aspects[:start])
+        order = np.argsort(aspects[:start], kind="stable")
+        return cls(basis, scale, codes[order], aspects[order], order)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The arguments of the index, by name."""
+        return {
+            "basis": self._basis,
+            "scale": self._scale,
+            "codes": self._codes,
+            "aspects": self._aspects,
+            "rows": self._rows,
+        }
 
     @property
     def nbytes(self) -> int:
@@ -159,21 +176,48 @@ class CropIndex:
         if not len(self._rows):
             return WholeImages(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
         classes, starts = np.unique(self._aspects, return_index=True)
-        parts: list[tuple[int, int, _Comparison]] = []
+        groups: list[tuple[Rows, _Comparison]] = []
         ends = [*starts[1:].tolist(), len(self._rows)]
         with single_threaded_blas():  # its threads wait for each other longer than these products take
             for number, start, end in zip(classes.tolist(), starts.tolist(), ends, strict=True):
                 if sizes := _sizes(aspect / 2.0 ** (number * _ASPECT)):
-                    comparison = _Comparison.of(place(sizes), self._basis, self._scale)
-                    parts += [(at, min(at + _BLOCK, end), comparison) for at in range(start, end, _BLOCK)]
-            found = list(executor.map(partial(_compared, self._codes), parts))
-        if not found:
-            return WholeImages(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
-        rows = np.concatenate([self._rows[start:end] for start, end, _ in parts])
-        scores, widths = (np.concatenate(each) for each in zip(*found, strict=True))
-        best = np.argpartition(-scores, min(count, len(scores)) - 1)[:count]
-        best = best[np.lexsort((rows[best], -scores[best]))]
-        return WholeImages(rows[best], scores[best], widths[best])
+                    groups.append((np.arange(start, end), _Comparison.of(place(sizes), self._basis, self._scale)))
+            if not groups:
+                return WholeImages(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
+            best, scores, widths = self._best(groups, count, executor)
+        order = np.lexsort((self._rows[best], -scores))[:count]
+        return WholeImages(self._rows[best[order]], scores[order], widths[order])
+
+    def _best(
+        self, groups: Sequence[tuple[Rows, "_Comparison"]], count: int, executor: Executor
+    ) -> tuple[Rows, Vectors, Vectors]:
+        """Return the places with the best scores, at least *count* of them, the scores and the widths.
+
+        The energies alone bound a score, as light adds at most its weight and colours add nothing. So after those with
+        the largest energies, only places are compared whose bound reaches the score that is needed.
+        """
+        parts = [(rows[at : at + _BLOCK], each) for rows, each in groups for at in range(0, len(rows), _BLOCK)]
+        bounds = np.full(len(self._rows), -np.inf, np.float32)
+        for (rows, _), energy in zip(parts, executor.map(partial(_energies, self._codes), parts), strict=True):
+            bounds[rows] = energy + np.float32(_LIGHT + _FEW)
+        first = np.argpartition(-bounds, min(_FIRST, len(bounds)) - 1)[:_FIRST]
+        is_first = np.zeros(len(bounds), np.bool_)
+        is_first[first] = True
+        found = [self._compare(groups, is_first, executor)]
+        least = np.partition(found[0][1], -min(count, len(found[0][1])))[-min(count, len(found[0][1]))]
+        if (further := (bounds >= least) & ~is_first).any():
+            found.append(self._compare(groups, further, executor))
+        rows, scores, widths = (np.concatenate(each) for each in zip(*found, strict=True))
+        return rows, scores, widths
+
+    def _compare(
+        self, groups: Sequence[tuple[Rows, "_Comparison"]], chosen: Mask, executor: Executor
+    ) -> tuple[Rows, Vectors, Vectors]:
+        """Return the chosen places of groups, their scores and widths."""
+        selected = [(rows[chosen[rows]], each) for rows, each in groups]
+        parts = [(rows[at : at + _BLOCK], each) for rows, each in selected for at in range(0, len(rows), _BLOCK)]
+        scores, widths = zip(*executor.map(partial(_compared, self._codes), parts), strict=True)
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate(scores), np.concatenate(widths)
 
 
 def _basis(values: CellGrids) -> Vectors:
@@ -246,17 +290,31 @@ def _products(codes: npt.NDArray[np.int8], targets: Vectors, start: int) -> Vect
     return np.asarray((codes[start : start + _BLOCK].astype(np.float32) @ targets).max(axis=1))
 
 
-def _compared(codes: npt.NDArray[np.int8], part: tuple[int, int, _Comparison]) -> tuple[Vectors, Vectors]:
-    """Return the best score of each of some images, and the width of the placement that has it."""
-    start, end, places = part
-    ends = np.cumsum([len(each) for each in places.scales])[:-1].tolist()
-    energy, light, colours = (
-        each.astype(np.float32) * scale
-        for each, scale in zip(np.split(codes[start:end], ends, axis=1), places.scales, strict=True)
-    )
+def _energies(codes: npt.NDArray[np.int8], part: tuple[Rows, _Comparison]) -> Vectors:
+    """Return the largest cosine of the energies of each of some images."""
+    rows, places = part
+    return np.asarray(_energy_scores(codes[rows[0] : rows[-1] + 1], places).max(axis=1))
+
+
+def _energy_scores(codes: npt.NDArray[np.int8], places: _Comparison) -> Vectors:
+    """Return the cosine of the energies of images in each place."""
+    energy = codes[:, : len(places.scales[0])].astype(np.float32) * places.scales[0]
     lengths = (energy**2).reshape(len(energy), -1, _COMPONENTS).sum(axis=2)
     scores = energy @ places.energy
     scores /= np.sqrt(lengths @ places.weights) + np.float32(_FEW)
+    return np.asarray(scores)
+
+
+def _compared(codes: npt.NDArray[np.int8], part: tuple[Rows, _Comparison]) -> tuple[Vectors, Vectors]:
+    """Return the best score of each of some images, and the width of the placement that has it."""
+    rows, places = part
+    some = codes[rows]
+    ends = np.cumsum([len(each) for each in places.scales])[:-1].tolist()
+    light, colours = (
+        each.astype(np.float32) * scale
+        for each, scale in zip(np.split(some, ends, axis=1)[1:], places.scales[1:], strict=True)
+    )
+    scores = _energy_scores(some, places)
     contrast = light**2 @ places.weights
     contrast -= (light @ places.weights) ** 2
     shown = light @ places.light

@@ -34,7 +34,12 @@ class DatasetSearches:
         n_candidates: int | None = None,
         entity_type: str = "IMAGES",
     ) -> RankedView:
-        """Return the media or objects most similar to an image, best first.
+        """Return the media or objects most similar to an image, best first, and verified copies of it before others.
+
+        The column ``copy`` of the rows says how a media item is a copy of the image, as ``cropped to 25%``; it is null
+        for others. For an item of the dataset the copies are the pairs that its index stores; those of another image
+        are searched, as by :meth:`copies_of`. A copy is listed at any distance and relevance. With diversity, copies
+        are not searched.
 
         The first search of a large dataset builds a vector index, with a progress bar, and stores it with the dataset.
         A later search adds new media to the index. Filters are applied before ranking: ``similar(…).where(…)`` ranks
@@ -44,11 +49,11 @@ class DatasetSearches:
             query: the id of a media item, of an object or of an image of :meth:`upload`, a path, the bytes of a file, a
                 uint8 array of shape (H, W, 3), a Pillow image, or a vector of the dataset's dimension.
             limit: the maximum number of results; None for all.
-            max_distance: the maximum cosine distance, 0 to 2.
+            max_distance: the maximum cosine distance of media that are no copies, 0 to 2.
             bounding_box: the part of the image to search by, in pixels: ``(x, y, width, height)``, as in previews and
                 in the column ``bbox``, or a mapping with these keys.
             diversity: 0 for the nearest media; up to 1 for media near the query but unlike each other.
-            relevance: the minimum relevance, 0 to 1; a relevance of 0.5 or more is a match.
+            relevance: the minimum relevance of media that are no copies, 0 to 1; one of 0.5 or more is a match.
             n_candidates: the number of media to compare. A larger number increases recall and latency. By default the
                 smallest number with a measured recall of 98 %; see :meth:`benchmark_search`.
             entity_type: ``IMAGES`` (images and video frames) or ``OBJECTS``.
@@ -121,9 +126,10 @@ class DatasetSearches:
         return text_searches(self._context, self.id)
 
     def upload(self, query: Any, *, bounding_box: Box | None = None) -> str:
-        """Store a query image for a day; return its anchor id, for explore and VQL ``similarity``.
+        """Store a query image for a day; return its anchor id, for :meth:`similar`, explore and VQL ``similarity``.
 
-        The arguments and errors are those of :meth:`similar`.
+        Its embedding is stored, and a JPEG of up to 1,280 pixels a side, in which its copies are searched. Arguments
+        and errors are those of :meth:`similar`.
 
         Examples:
             >>> anchor = ds.upload("new/cat-9.jpg")

@@ -88,7 +88,7 @@ class Browsing(Training):
             labels: only media with at least one of these labels: a list, its JSON text, or bare as ``[dog,puppy]``.
             tags: the same for tags, by id or name; ``untagged`` selects media without tags.
             anchor_media_id: sort by similarity to a media item, an object, or an uploaded image
-                (:meth:`Dataset.upload`).
+                (:meth:`Dataset.upload`), verified copies of it first.
             anchor_type: ``MEDIA`` or ``UPLOAD``; by default detected from the id.
 
         Raises:

@@ -30,13 +30,15 @@ SCORES = pa.schema(
         pa.field("relevance_score", pa.float32()),
         pa.field("relevance_score_type", pa.string()),
         pa.field("relevance", pa.float32()),
+        pa.field("copy", pa.string()),
     ]
 )
 """The columns that a ranked view adds to those of a view.
 
 ``relevance_score`` is a ``cosine_distance`` (0 best, 2 worst), a ``bm25`` score or a ``reciprocal_rank_fusion`` score
 (higher is better). ``relevance``, 0 to 1, says how seldom something unrelated in this dataset would have such a score;
-0.5 or more is a match, see :mod:`framedex.analysis.relevance`.
+0.5 or more is a match, see :mod:`framedex.analysis.relevance`. ``copy`` says how a row is a verified copy of the image
+that was searched by, as ``cropped to 25%``; it is null for other rows.
 """
 _FEW = 4096  # rows that are located one by one
 _YIELDED = 1024  # rows that are Python objects at a time
@@ -159,8 +161,8 @@ class Reading(Composition):
                 before other columns of the same name. Objects have no custom fields, but ``parent_id`` (the id of the
                 image that contains the object), ``label``, ``confidence`` (null if unknown), ``source`` and ``bbox``
                 (x, y, width, height in pixels of that image). Results of a search also have ``relevance_score``,
-                ``relevance_score_type`` and ``relevance``. On request only: ``file_name`` and ``path`` (relative to the
-                source), as in :meth:`View.issues`; and ``embedding`` (float32 lists of unit length).
+                ``relevance_score_type``, ``relevance`` and ``copy``. On request only: ``file_name`` and ``path``
+                (relative to the source), as in :meth:`View.issues`; and ``embedding`` (float32 lists of unit length).
 
         Raises:
             InvalidInput: a column does not exist.
@@ -232,6 +234,7 @@ class Reading(Composition):
                 pa.array(ranking.score, pa.float32()),
                 pa.repeat(pa.scalar(ranking.kind), len(ranking)),
                 pa.array(ranking.relevance, pa.float32()),
+                ranking.copy_column(),
             ],
             schema=SCORES,
         )

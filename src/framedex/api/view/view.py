@@ -16,6 +16,7 @@ from framedex.api.overlap import Overlap
 from framedex.api.result_pages import shown_name
 from framedex.api.view.browsing import Browsing
 from framedex.api.view.overlap import overlap_of
+from framedex.api.view.reading import SCORES
 from framedex.api.view.report import report_html
 from framedex.browse.diverse_rows import DiverseRows, find_diverse_rows
 from framedex.core.checks import check_fraction, check_integer, is_number
@@ -26,13 +27,13 @@ from framedex.operations import edits as editing
 from framedex.operations import exports as exporting
 from framedex.operations.context import read_embedding_config
 from framedex.operations.pinned_rows import PinnedRows
-from framedex.operations.searches import image_query, open_searcher, text_query
+from framedex.operations.searches import open_searcher, query_image, text_query, vector_query
 from framedex.operations.steps import Contained, Searched, Steps
 from framedex.records import EntityType, Tag
 from framedex.render import html
 from framedex.render.progress import progress_bar
 from framedex.search.queries import Query
-from framedex.search.query_images import Box
+from framedex.search.query_images import Box, QueryImage
 from framedex.settings import user_path
 from framedex.storage import datasets
 from framedex.storage.media import Media
@@ -119,19 +120,20 @@ class View(Browsing, exporting.Exportable):
         """
         with progress_bar("Indexing", late=True) as progress:
             searcher = open_searcher(self._context, self._media(), progress)
-            query = image_query(
-                self._context, searcher, query, box=bounding_box, max_distance=max_distance, n_candidates=n_candidates
-            )
+            image = query_image(self._context, searcher, query, box=bounding_box, with_copies=not diversity)
+            vector = vector_query(image, max_distance, n_candidates)
             searcher.index  # noqa: B018 - built here, where its progress is shown
-        return self._ranked(query, limit, diversity, relevance)
+        return self._ranked(vector, limit, diversity, relevance, None if diversity else image)
 
-    def _ranked(self, query: Query, limit: int | None, diversity: float, relevance: float) -> "RankedView":
+    def _ranked(
+        self, query: Query, limit: int | None, diversity: float, relevance: float, image: QueryImage | None = None
+    ) -> "RankedView":
         check_integer("limit", limit, minimum=0, optional=True)
         check_fraction("diversity", diversity)
         check_fraction("relevance", relevance)
         if diversity and limit is None:
             raise InvalidInput("diversity needs a limit: without one, all media are returned anyway")
-        step = Searched(query, limit, float(diversity), float(relevance))
+        step = Searched(query, limit, float(diversity), float(relevance), image)
         return RankedView(self._context, self._dataset_id, (*self._steps, step), objects=self._objects)
 
     def diverse(self, n: int, *, seed: int = 0) -> "DiverseView":
@@ -381,7 +383,7 @@ class RankedView(View):
     """
 
     def _repr_html_(self) -> str:
-        columns = ["media_id", "file_name", "frame_timestamp", "relevance_score", "relevance_score_type", "relevance"]
+        columns = ["media_id", "file_name", "frame_timestamp", *SCORES.names]
         rows = list(self.limit(SHOWN).rows(columns))
         if not rows:
             return html.block(html.note("nothing here matches"))
@@ -507,9 +509,10 @@ def _diverse_view(view: View, state: Media, found: DiverseRows, n_rows: int) -> 
     return out
 
 
-def _captions(row: dict[str, Any]) -> tuple[str, str]:
+def _captions(row: dict[str, Any]) -> tuple[str, ...]:
     kind = row["relevance_score_type"].replace("_", " ").replace("bm25", "BM25")
-    return f"{kind} {row['relevance_score']:.3f}", f"relevance {row['relevance']:.2f}"
+    scores = f"{kind} {row['relevance_score']:.3f}", f"relevance {row['relevance']:.2f}"
+    return scores if row["copy"] is None else (f"copy: {row['copy']}", *scores)
 
 
 def _quiet(_share: float) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from framedex.jobs.index.keypoint_cache import KeypointCache, key_of
 from framedex.jobs.ingest.image_pass import decode_rows
 from framedex.media.decoded_image import DecodedImage
 from framedex.settings import Settings
-from framedex.storage.media import Media
+from framedex.storage.media import EVERYTHING, Media
 
 Rows = npt.NDArray[np.int64]
 Keys = dict[tuple[int, bool], bytes]
@@ -42,12 +42,14 @@ class ImageSource:
         settings: limits.
         keypoints: the folder of cached keypoints.
         first: the number of its first row among the rows of all tables that are compared.
+        unread: the rows of images that could not be read.
     """
 
     media: Media
     settings: Settings
     keypoints: Path
     first: int = 0
+    unread: set[int] = field(default_factory=set, compare=False)
 
     @contextmanager
     def opened(self) -> Iterator["ComparedImages"]:
@@ -72,8 +74,7 @@ class ComparedImages:
     def __init__(self, source: ImageSource, cache: KeypointCache) -> None:
         self.media, self.cache, self.first = source.media, cache, source.first
         self.end = source.first + source.media.table.count()
-        self._settings = source.settings
-        self.unread: set[int] = set()
+        self._settings, self.unread = source.settings, source.unread
 
     def read_keypoints(self, rows: Rows, is_mirrored: Mask, executor: Executor, progress: ShareProgress) -> Keys:
         """Find the keypoints of rows that the cache lacks; return the keys of all rows whose keypoints are known."""
@@ -157,6 +158,8 @@ class ComparedImages:
 
     @cached_property
     def _row_ids(self) -> RowIds:
+        if self.media.columns is not None:  # which keep them
+            return self.media.row_ids(EVERYTHING)
         return np.asarray(self.media.table.scan([], row_ids=True).read_all().column(0).to_numpy(), np.uint64)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.keypoints import MOST, THUMBNAIL, Keypoints
+from framedex.core.lru_cache import LruCache
 
 _FRACTION = 64  # of a pixel
 _FILE = f"orb-320-{MOST}-parts-16.bin"
@@ -30,6 +31,8 @@ _RECORD = np.dtype(
         ("descriptors", "u1", (MOST, 32)),
     ]
 )
+_ENTRY_BYTES = 160  # of a key and its place in memory
+_KNOWN: LruCache[tuple[str, int], tuple[int, dict[bytes, int]]] = LruCache(32 * 2**20)
 _CHECKED = [name for name in _RECORD.names or () if name != "check"]
 
 
@@ -64,8 +67,7 @@ class KeypointCache:
         except OSError:
             self._file = None
         if self._records is not None:
-            keys = np.ascontiguousarray(self._records["key"])
-            self._places = {key: place for place, key in enumerate(keys.tolist())}
+            self._places = self._known_places()
         return self
 
     def __exit__(
@@ -86,8 +88,8 @@ class KeypointCache:
         if record is None and (place := self._places.get(key)) is not None:
             if self._records is None or place >= len(self._records):
                 self._map()
-            record = self._records[place]
-        if record is None or int(record["check"]) != _check(record):
+            record = self._records[place] if self._records is not None and place < len(self._records) else None
+        if record is None or bytes(record["key"]) != key or int(record["check"]) != _check(record):
             return None
         count = int(record["count"])
         return Keypoints(
@@ -114,6 +116,20 @@ class KeypointCache:
             record["check"] = _check(record)
         if not self._append(records):
             self._memory |= dict(zip(made, records, strict=True))
+
+    def _known_places(self) -> dict[bytes, int]:
+        """Return the places of all records of the file by key; those that were read before are kept in memory.
+
+        A record is as large as some pages of memory, so to read the keys is to read the file. Records never change.
+        """
+        file, end = (str(self._path), os.fstat(self._file.fileno()).st_ino), len(self._records)
+        start, places = _KNOWN.get(file) or (0, dict[bytes, int]())
+        if start > end:  # another file has the number now
+            start, places = 0, {}
+        keys = np.ascontiguousarray(self._records["key"][start:]).tolist()
+        places |= {key: place for place, key in enumerate(keys, start)}
+        _KNOWN.put(file, (end, places), weight=_ENTRY_BYTES * end)
+        return places
 
     def forget(self) -> None:
         """Forget the keypoints that are kept in memory."""

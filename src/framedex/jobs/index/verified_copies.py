@@ -103,6 +103,7 @@ def verified_pairs(
                 made |= _Verification(images, pairs, executor).copies(part, share)
             except Unavailable as error:
                 _LOG.warning("further copies are not verified, because images cannot be read: %s", error)
+                images[0].unread.update(b[part].tolist())
                 break
             if stages is not None and time.monotonic() - kept_at >= _KEPT_EVERY_S:
                 with suppress(OSError):  # the disk is full

@@ -2,6 +2,8 @@
 
 import json
 import time
+import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -60,7 +62,7 @@ def _removal(path: Path) -> Callable[[], object]:
 def _fault(path: Path, changed_s: float) -> str | None:
     if any(part.endswith(_UNFINISHED) for part in (path.name, path.parent.name)):
         return "never became whole" if changed_s < time.time() - _PARTIAL_S else None
-    check = {".jpg": _thumbnail_fault, SUFFIX: _text_fault, ".npy": _array_fault, ".json": _json_fault}.get(path.suffix)
+    check = _CHECKS.get(path.suffix)
     with suppress(FileNotFoundError):  # removed meanwhile
         try:
             return None if check is None else check(regular(path))
@@ -94,9 +96,27 @@ def _array_fault(path: Path) -> str | None:
     return None
 
 
+def _archive_fault(path: Path) -> str | None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        return f"is damaged: {error}"
+    return None if damaged is None else f"is damaged: the content of {damaged} does not fit its checksum"
+
+
 def _json_fault(path: Path) -> str | None:
     try:
         json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         return f"is damaged: {error}"
     return None
+
+
+_CHECKS: dict[str, Callable[[Path], str | None]] = {
+    ".jpg": _thumbnail_fault,
+    SUFFIX: _text_fault,
+    ".npy": _array_fault,
+    ".npz": _archive_fault,
+    ".json": _json_fault,
+}

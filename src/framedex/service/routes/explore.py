@@ -1,5 +1,6 @@
 """Explore: clusters of media by filters, texts and images."""
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, UploadFile
@@ -10,7 +11,7 @@ from framedex.records import EntityType, ExploreResult, LabelCount
 from framedex.service.actions import needs, routes
 from framedex.service.parameters import FileLinks, OpenedDataset, Service
 from framedex.service.previews import OldExploreResult, old_page
-from framedex.service.query_images import check_encoder, pixel_box, read_query
+from framedex.service.query_images import check_encoder, pixel_box, read_query, size_of_upload
 
 router = routes("explore")
 
@@ -101,5 +102,5 @@ def post_search_image_similarity(
     """Keep an image for searches by similarity for a day; its id is the anchor."""
     check_encoder(dataset)
     data = read_query(file, service.settings.max_query_bytes)
-    box = pixel_box(bounding_box, data, service.workspace.settings)
+    box = pixel_box(bounding_box, partial(size_of_upload, data, service.workspace.settings))
     return Anchor(anchor_media_id=dataset.upload(data, bounding_box=box))

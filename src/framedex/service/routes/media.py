@@ -1,14 +1,15 @@
 """Single media: look-ups, duplicates, details, and the bytes of images and videos."""
 
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Query, Request, Response
+from fastapi import Query, Request, Response, UploadFile
 from fastapi.responses import PlainTextResponse
 
 from framedex.access import Action
 from framedex.core.ids import is_id
-from framedex.errors import NotFound
-from framedex.records import MediaItem
+from framedex.errors import InvalidInput, NotFound
+from framedex.records import Copy, MediaItem
 from framedex.service.actions import needs, routes
 from framedex.service.errors import Refusal
 from framedex.service.media_files import (
@@ -19,6 +20,7 @@ from framedex.service.media_files import (
     video_response,
 )
 from framedex.service.parameters import FileLinks, OpenedDataset, Service
+from framedex.service.query_images import pixel_box, read_query, size_of_item, size_of_upload
 
 router = routes("media")
 
@@ -69,6 +71,33 @@ def get_duplicates_of_media(
         raise Refusal(404, _NOT_FOUND)
     try:
         return [copy.media_id for copy in dataset.copies_of(media_id, threshold)]
+    except NotFound:
+        raise Refusal(404, _NOT_FOUND) from None
+
+
+@router.post(_DATASET + "/copies")
+@needs(Action.DATASET_SEARCH_UPLOAD, heavy=True, body_limit="max_query_bytes")
+def post_copies(
+    dataset_id: str,
+    dataset: OpenedDataset,
+    service: Service,
+    file: UploadFile | None = None,
+    media_id: Annotated[str | None, Query(max_length=100)] = None,
+    similarity: Annotated[float, Query(ge=0.96, le=1)] = 0.96,
+    bounding_box: Annotated[str | None, Query(max_length=1000)] = None,
+) -> list[Copy]:
+    """Return the copies of an image that is sent, or of a media item, or of a part of it; nothing is kept."""
+    if file is not None and media_id is None:
+        data = read_query(file, service.settings.max_query_bytes)
+        box = pixel_box(bounding_box, partial(size_of_upload, data, service.workspace.settings))
+        return list(dataset.copies_of(data, similarity, bounding_box=box))
+    if file is not None or media_id is None:
+        raise InvalidInput("send either an image as file, or name a media_id")
+    if not is_id(media_id):  # the library takes paths, too
+        raise Refusal(404, _NOT_FOUND)
+    try:
+        box = pixel_box(bounding_box, partial(size_of_item, dataset, media_id))
+        return list(dataset.copies_of(media_id, similarity, bounding_box=box))
     except NotFound:
         raise Refusal(404, _NOT_FOUND) from None
 

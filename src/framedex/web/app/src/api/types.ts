@@ -104,5 +104,7 @@ export interface Row {
   is_over_limit_issue?: boolean | null;
   is_unreadable_issue?: boolean | null;
   frame_timestamp: number | null;
+  /** How it is a verified copy of the image that was searched by; null for other rows. */
+  copy?: string | null;
   [column: string]: unknown;
 }

@@ -120,8 +120,8 @@ function NoMatch({ results }: { results: Results }) {
     async (signal) => {
       if (!isRanked) return null;
       const path = `/dataset/${results.datasetId}/results/${info.rid}/rows`;
-      const { rows } = await get<{ rows: Row[] }>(path, { limit: 1, columns: ["relevance"] }, signal);
-      return Number(rows[0]?.relevance ?? 1);
+      const { rows } = await get<{ rows: Row[] }>(path, { limit: 1, columns: ["relevance", "copy"] }, signal);
+      return rows[0]?.copy ? 1 : Number(rows[0]?.relevance ?? 1);
     },
     [isRanked ? info.rid : null],
   );

@@ -5,6 +5,7 @@ import { time } from "../lib/format";
 import { boxesOf } from "../state/boxes";
 import { showsBoxes } from "../state/preferences";
 import { t } from "../texts";
+import { copies } from "../texts/copies";
 import { wordsOfIssues } from "./faults";
 import { thumbnail, whyNotShown } from "./thumbnail";
 
@@ -19,11 +20,12 @@ interface Props {
   isFirst: boolean;
 }
 
-/** Return the name of an image for screen readers: caption or file name, labels, issues. */
+/** Return the name of an image for screen readers: caption or file name, what kind of copy it is, labels, issues. */
 export function nameOf(row: Row): string {
   const issues = (row.issues ?? []).map((issue) => t.issueNames[issue.issue_type] ?? issue.issue_type);
   return [
     row.caption || row.image_filename,
+    ...(row.copy ? [copies.badge(row.copy)] : []),
     ...(row.labels ?? []),
     ...issues,
     ...(row.in_basket ? [t.actions.inBasket] : []),
@@ -67,6 +69,7 @@ export function Tile({ datasetId, row, size, fills, loads, isFirst }: Props) {
       )}
       {showsBoxes.value && state === "shown" && row.width !== null && <Boxes row={row} fills={fills} />}
       <span class="tile-marks" aria-hidden="true">
+        {row.copy && <span class="mark copy">{copies.badge(row.copy)}</span>}
         {typeof row.frame_timestamp === "number" && <span class="mark">{time(row.frame_timestamp)}</span>}
         {(row.labels ?? []).slice(0, 2).map((label) => (
           <span key={label} class="mark label">

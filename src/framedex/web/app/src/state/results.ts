@@ -17,6 +17,8 @@ export const COLUMNS = [
   "media_id", "image_filename", "width", "height", "v", "labels", "tags", "caption", "issues", "frame_timestamp",
   "in_basket",
 ] as const; // biome-ignore format: a list of words
+/** The column of results of a search by an image that says which rows are copies of it. */
+const COPY = "copy";
 
 interface Page {
   rid: string;
@@ -46,6 +48,8 @@ export class Results {
   query: ResultQuery = {};
   /** The query of the present rows, as text. */
   private shown = "";
+  /** Whether the present rows are those of a search by an image. */
+  private haveCopies = false;
   /** Rows by page; those of the results before stay until the present ones have come. */
   private pages = new Lru<number, Page>(MOST_PAGES);
   private requested = new Map<number, Promise<void>>();
@@ -81,6 +85,7 @@ export class Results {
       if (isNew) this.forget();
       if (info.rid !== this.info.value?.rid) this.requested.clear();
       this.shown = JSON.stringify(query);
+      this.haveCopies = Boolean(query.search?.similar);
       this.entity.value = query.entity_type ?? "IMAGES";
       this.info.value = info;
       this.error.value = null;
@@ -162,7 +167,8 @@ export class Results {
 
   private async read(page: number, info: ResultsInfo): Promise<void> {
     try {
-      const query = { offset: page * PAGE_ROWS, limit: PAGE_ROWS, columns: this.columns };
+      const columns = this.haveCopies ? [...this.columns, COPY] : this.columns;
+      const query = { offset: page * PAGE_ROWS, limit: PAGE_ROWS, columns };
       const answer = await get<{ rows: Row[] }>(`${this.path}/${info.rid}/rows`, query);
       if (this.info.value?.rid !== info.rid) return;
       this.lost = 0;
