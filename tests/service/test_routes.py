@@ -61,8 +61,6 @@ def test_routes__ask_for_credentials(open_client: Client) -> None:
             assert answer.json()["code"] == "not_authenticated"
 
 
-@pytest.mark.slow
-@pytest.mark.only_soak
 def test_routes__are_short() -> None:
     """A route translates: its body has at most 15 lines."""
     long = []

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from fastapi import Query, Request
 from pydantic import BaseModel
 
-from framedex import vql
+from framedex import Dataset, vql
 from framedex.access import Action
 from framedex.errors import InvalidInput
 from framedex.service.actions import needs, routes
@@ -84,20 +85,24 @@ def get_label_issues(
     if not as_arrow and limit > _MOST_JSON_ROWS:
         raise InvalidInput(f"limit is 1 to {_MOST_JSON_ROWS} for JSON, not {limit}; {ARROW} takes more")
     issues = dataset.label_issues(method)
-    table = issues.to_arrow()
-    if without_tag is not None and any(tag.name == without_tag for tag in dataset.tags()):
-        tagged = dataset.where(vql.tags(without_tag)).to_arrow(["media_id"])["media_id"].combine_chunks()
-        table = table.filter(pc.invert(pc.is_in(table["media_id"], value_set=tagged)))
+    table = _without(dataset, issues.to_arrow(), without_tag)
     part, (low, high) = table.slice(offset, limit), issues.interval
     estimate = LabelNoiseEstimate(n_wrong=issues.n_wrong, rate=issues.rate, low=low, high=high, notes=issues.notes)
     if as_arrow:
-        part = part.replace_schema_metadata({"estimate": estimate.model_dump_json()})
-        batches = (part.slice(start, _BATCH_ROWS) for start in range(0, max(len(part), 1), _BATCH_ROWS))
-        return arrow_response(part.schema, batches, {"Vary": "Accept"})
-    return RankedLabelIssues(
-        total=len(table),
-        offset=offset,
-        estimate=estimate,
-        classes=[ClassNoise(**row) for row in issues.classes().to_pylist()],
-        rows=[LabelIssue(**row) for row in part.to_pylist()],
-    )
+        return _as_arrow(part.replace_schema_metadata({"estimate": estimate.model_dump_json()}))
+    classes = [ClassNoise(**row) for row in issues.classes().to_pylist()]
+    rows = [LabelIssue(**row) for row in part.to_pylist()]
+    return RankedLabelIssues(total=len(table), offset=offset, estimate=estimate, classes=classes, rows=rows)
+
+
+def _without(dataset: Dataset, table: pa.Table, tag: str | None) -> pa.Table:
+    """Return the rows of media without a tag; all if there is no such tag."""
+    if tag is None or all(each.name != tag for each in dataset.tags()):
+        return table
+    tagged = dataset.where(vql.tags(tag)).to_arrow(["media_id"])["media_id"].combine_chunks()
+    return table.filter(pc.invert(pc.is_in(table["media_id"], value_set=tagged)))
+
+
+def _as_arrow(table: pa.Table) -> Any:
+    batches = (table.slice(start, _BATCH_ROWS) for start in range(0, max(len(table), 1), _BATCH_ROWS))
+    return arrow_response(table.schema, batches, {"Vary": "Accept"})
