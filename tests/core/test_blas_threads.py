@@ -1,5 +1,7 @@
 """BLAS has one thread within the blocks, and its own number of threads after the last of them."""
 
+from threading import Event, Thread
+
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -39,3 +41,32 @@ def test_single_threaded_blas__ends_with_an_error() -> None:
             with pytest.raises(ZeroDivisionError):
                 fail()
             assert threads_of_blas() == before
+
+
+def test_single_threaded_blas__in_any_thread() -> None:
+    """Blocks begin and end in any threads, also beside one that limited BLAS before and can do so again."""
+    is_limited, is_seen, is_done = Event(), Event(), Event()
+    others = list[set[int]]()
+
+    def limit_twice() -> None:
+        with threadpool_limits(2, user_api="blas"):
+            pass
+        is_limited.set()
+        is_seen.wait()
+        with threadpool_limits(2, user_api="blas"):
+            others.append(threads_of_blas())
+            is_done.wait()
+
+    other = Thread(target=limit_twice)
+    other.start()
+    is_limited.wait()
+    block = single_threaded_blas()
+    block.__enter__()
+    assert threads_of_blas() == {1}
+    end = Thread(target=block.__exit__, args=(None, None, None))
+    end.start()
+    end.join()
+    is_seen.set()
+    is_done.set()
+    other.join()
+    assert others == [{2}]

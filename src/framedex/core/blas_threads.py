@@ -20,12 +20,20 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+def _set_free() -> None:
+    """Let this thread set the number of threads: threadpoolctl 3.8 heeds only one, until it ends, which may be any."""
+    for library in _blas().lib_controllers:
+        if (clear := getattr(library, "clear_controlling_thread", None)) is not None:
+            clear(force=True)
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread per caller in the whole process, within the block; blocks may overlap."""
     global _users  # noqa: PLW0603 - BLAS itself is the global that is guarded
     with _limiting:
         if _users == 0:
+            _set_free()
             _limits.append(_blas().limit(limits=1))
         _users += 1
     try:
@@ -34,4 +42,6 @@ def single_threaded_blas() -> Iterator[None]:
         with _limiting:
             _users -= 1
             if _users == 0:
+                _set_free()
                 _limits.pop().restore_original_limits()
+                _set_free()
