@@ -16,6 +16,7 @@ from framedex.analysis.linkage import ROUNDING
 from framedex.analysis.neighbours import ignore_progress
 from framedex.core.arrays import Pixels, Vectors
 from framedex.core.atomic import atomic_file
+from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.borders import BorderedImage
 from framedex.core.regular_files import regular
 from framedex.encoders.copy_descriptor import MIRRORED, describe, poses, prepare_panels, prepare_whole
@@ -115,7 +116,7 @@ def find_copies(
         The pairs, and whether all images could be read that may be copies.
     """
     count, source = media.table.count(), ImageSource(media, settings, folder)
-    with open_executor(settings, is_little=True) as executor:
+    with open_executor(settings, is_little=True) as executor, single_threaded_blas():
         rows, near, mirrored, widths = _candidates(media.table, query.pixels, index, executor)
         ends = np.full(len(rows), count, np.int64)
         pairs = verified_pairs(
