@@ -1,0 +1,506 @@
+"""Parts of two videos that show the same: their frames are read again, laid over each other and compared in time."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from framedex.analysis.frame_motion import SIDE, FrameStack, MotionEvidence, alike_gains, laid_over
+from framedex.analysis.registration import Difference, Grey, Matrix
+from framedex.analysis.time_lines import TimeLine, TimePairs, TimeRun, Times, best_line, best_run
+from framedex.core.arrays import Mask, Pixels
+from framedex.core.assumed_roles import AssumedRole
+from framedex.core.borders import BorderedImage, Box
+from framedex.core.opencv_threads import single_threaded_opencv
+from framedex.encoders.copy_descriptor import MIRRORED, describe, poses, prepare_whole
+from framedex.errors import CannotDecode, NotFound, Unavailable
+from framedex.jobs.index.compared_images import ReducedImage, keypoints_of
+from framedex.jobs.index.copy_proofs import CopyProof
+from framedex.jobs.index.image_layers import ImageLayer, LaidPair, registered_pairs
+from framedex.media.decoded_image import reduced
+from framedex.media.files import Reader
+from framedex.media.row_images import open_video
+from framedex.media.video import Video
+from framedex.settings import Settings
+
+_SIDE = 320  # pixels of the longer side of frames in memory
+_RATE, _OTHER_RATE = 6.0, 12.0  # frames a second that are compared
+_LONG_S, _PART_S = 24.0, 8.0  # a longer part is compared at its ends and in its middle only
+_MOST_STEP_S = 10.0  # between frames, that is made up for
+_REFINED = 2  # times that a placement is refined
+_ANCHORS = 3  # pairs of frames that are laid over each other
+_NEAR = 0.85  # similarity of descriptors, from which frames are also laid over each other as they are
+_TRIED = 4  # lines that may fail for a pair of videos
+_SPARE_S = 0.5  # seconds at an end of what was compared, within which a part may go on
+_LEAST_SEEN = 0.1  # of the raster, that both videos show
+_TRIMMED = 3  # pixels at the edges of what both show
+_LEAST_SAME, _SHORT_S = 0.4, 3.0  # of the shortest part, or of 3 s, that moves alike
+_MOST_OTHER = 0.35  # of that, what moves differently
+_DESCRIBED_SIDE = 128  # pixels of the shorter side, as at ingestion
+_MARGIN_S = 0.35  # by which a part may be shorter than asked for: the accuracy of its ends
+
+
+@dataclass(frozen=True)
+class ComparedVideo:
+    """A video whose frames are read again.
+
+    Attributes:
+        location: a path or a URI.
+        role: the role to assume for reading it.
+        numbers: int64, shape (N,): the numbers of the frames that are in the dataset, ascending.
+        times: float64, shape (N,): their times in seconds.
+        duration_s: its length.
+    """
+
+    location: str
+    role: AssumedRole | None
+    numbers: npt.NDArray[np.int64]
+    times: Times
+    duration_s: float
+
+    @property
+    def step(self) -> float:
+        """The usual number of seconds between two frames."""
+        return float(np.median(np.diff(self.times))) if len(self.times) > 1 else max(self.duration_s, 0.1)
+
+
+@dataclass(frozen=True)
+class VideoPair:
+    """Two videos with pairs of frames that may show the same.
+
+    Attributes:
+        a, b: the videos.
+        pairs: times of frames.
+        min_seconds: the length of the shortest part.
+        settings: limits.
+    """
+
+    a: ComparedVideo
+    b: ComparedVideo
+    pairs: TimePairs
+    min_seconds: float
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class SharedPart:
+    """A part of one video that is a part of another one.
+
+    Attributes:
+        start, end: seconds in the first video.
+        other_start, other_end: seconds in the second one.
+        similarity: the mean correlation of their frames, in [0, 1].
+        is_mirrored: whether one of them is mirrored.
+    """
+
+    start: float
+    end: float
+    other_start: float
+    other_end: float
+    similarity: float
+    is_mirrored: bool
+
+    def repeats(self, other: "SharedPart") -> bool:
+        """Return whether most of the part is in another one."""
+        shared = min(self.end, other.end) - max(self.start, other.start)
+        its = min(self.other_end, other.other_end) - max(self.other_start, other.other_start)
+        return shared > (self.end - self.start) / 2 and its > (self.other_end - self.other_start) / 2
+
+    def covers(self, pairs: TimePairs, step: float) -> Mask:
+        """Return the pairs of times within the part, at most a step aside: bool, shape (P,)."""
+        share = (pairs.times - self.start) / (self.end - self.start)
+        others = self.other_start + share * (self.other_end - self.other_start)
+        within = (pairs.times >= self.start - step) & (pairs.times <= self.end + step)
+        return np.asarray(within & (np.abs(pairs.others - others) <= 1.5 * step))
+
+
+def shared_parts(pair: VideoPair) -> list[SharedPart] | None:
+    """Return the parts that two videos share, in the order of time; None where one of them cannot be read."""
+    with single_threaded_opencv(), ExitStack() as opened:
+        try:
+            videos = [
+                _Frames(
+                    opened.enter_context(open_video(each.location, Reader(pair.settings, each.role), pair.settings)),
+                    each,
+                )
+                for each in (pair.a, pair.b)
+            ]
+            return sorted(_parts(pair, *videos), key=lambda part: part.start)
+        except (CannotDecode, NotFound, Unavailable):
+            return None
+
+
+def _parts(pair: VideoPair, a: "_Frames", b: "_Frames") -> Iterator[SharedPart]:
+    """Yield parts: the line with the most votes is verified, then the best one of the other votes, and so on."""
+    left, failed = pair.pairs, 0
+    known: list[SharedPart] = []
+    steps = pair.a.step, pair.b.step
+    while failed < _TRIED and (line := best_line(left, step=steps[0], other_step=steps[1], least=1)) is not None:
+        votes = left.take(line.covers(left, *steps))
+        part = _Comparison(a, b, line, votes, pair.min_seconds).part()
+        if part is None or any(part.repeats(each) for each in known):
+            failed += 1
+            left = left.take(~line.covers(left, *steps))
+            continue
+        known.append(part)
+        yield part
+        left = left.take(~part.covers(left, max(steps)) & ~line.covers(left, *steps))
+
+
+class _Frames:
+    """Frames of an open video at any times, which are read fastest in ascending order.
+
+    Args:
+        video: at its beginning.
+        listed: its frames in the dataset.
+    """
+
+    def __init__(self, video: Video, listed: ComparedVideo) -> None:
+        self._video, self.listed = video, listed
+
+    def read(self, windows: list[tuple[float, float]], rate: float) -> tuple[Times, list[Pixels]]:
+        """Return the times and the pixels of frames within ascending windows, at a rate."""
+        times, pixels = list[float](), list[Pixels]()
+        for start, end in windows:
+            for time_s, frame in self._window(start, end, rate):
+                times.append(time_s)
+                pixels.append(frame)
+        return np.array(times, np.float64), pixels
+
+    def _window(self, start: float, end: float, rate: float) -> Iterator[tuple[float, Pixels]]:
+        listed, video = self.listed, self._video
+        place = int(np.searchsorted(listed.times, start + 1e-6, side="right")) - 1
+        number, time_s = (0, 0.0) if place < 0 else (int(listed.numbers[place]), float(listed.times[place]))
+        if not (video.number >= 0 and time_s <= video.time_s < start):
+            video.find(number, time_s)
+        next_s = start
+        while video.time_s <= end:
+            if video.time_s >= next_s - 1e-6:
+                next_s = max(next_s + 1 / rate, video.time_s + 0.5 / rate)
+                yield video.time_s, _smaller(video.pixels())
+            if not video.advance():
+                return
+
+
+def _smaller(pixels: Pixels) -> Pixels:
+    factor = _SIDE / max(pixels.shape[:2])
+    if factor >= 1:
+        return pixels
+    size = max(1, round(pixels.shape[1] * factor)), max(1, round(pixels.shape[0] * factor))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Placement of the frames of one video upon those of another one.
+
+    Attributes:
+        size: height and width of the raster on which they are compared.
+        matrix, other_matrix: transforms from its pixels to those of the frames.
+        seen: bool, shape *size*: what both show.
+        is_mirrored: whether the second video is mirrored before.
+        between: the transform from the pixels of the first video to those of the second one.
+    """
+
+    size: tuple[int, int]
+    matrix: Matrix
+    other_matrix: Matrix
+    seen: Mask
+    is_mirrored: bool
+    between: Matrix
+
+    @classmethod
+    def of(cls, a: ReducedImage, b: ReducedImage, matrix: Matrix, *, is_mirrored: bool) -> "_Layer | None":
+        """Return the layer of two frames under a transform; None where they hardly have anything in common."""
+        (height, width), (other_height, other_width) = a.shades.grey.shape, b.shades.grey.shape
+        factor = min(1.0, SIDE / max(height, width))
+        size = max(1, round(height * factor)), max(1, round(width * factor))
+        to_frame = np.array(
+            [
+                [width / size[1], 0, width / size[1] / 2 - 0.5],
+                [0, height / size[0], height / size[0] / 2 - 0.5],
+                [0, 0, 1],
+            ]
+        )
+        top, left, bottom, right = b.inner
+        left, right = (other_width - right, other_width - left) if is_mirrored else (left, right)
+        mine = cls(size, to_frame[:2], (matrix @ to_frame)[:2], np.ones(size, bool), is_mirrored, matrix)
+        inner = _filled((height, width), a.inner), _filled((other_height, other_width), (top, left, bottom, right))
+        seen = laid_over([inner[0]], mine.matrix, size)[0] > 250
+        seen &= laid_over([inner[1]], mine.other_matrix, size)[0] > 250
+        kernel = np.ones((2 * _TRIMMED + 1, 2 * _TRIMMED + 1), np.uint8)
+        seen = cv2.erode(seen.astype(np.uint8), kernel, borderValue=0) > 0
+        if np.count_nonzero(seen) < _LEAST_SEEN * seen.size:
+            return None
+        return replace(mine, seen=seen)
+
+    def refined(self, pairs: list[tuple[Pixels, Pixels]]) -> "_Layer | None":
+        """Return the placement that several pairs of frames of equal times have; None if they have none."""
+        images = [(_image(frame), _image(other)) for frame, other in pairs]
+        matrices = []
+        for a, b in images:
+            sizes = (a.shades.grey.shape[::-1], b.shades.grey.shape[::-1])
+            found = _aligned(a, b, [ImageLayer(self.between, *sizes, is_mirrored=self.is_mirrored)])
+            matrices += [] if found is None else [found.matrix]
+        if not matrices:
+            return None
+        return _Layer.of(*images[0], np.median(matrices, axis=0), is_mirrored=self.is_mirrored)
+
+    def stack(self, times: Times, frames: list[Pixels]) -> FrameStack:
+        """Return frames of the first video."""
+        return FrameStack.of(times, laid_over(_greys(frames), self.matrix, self.size), self.seen)
+
+    def other_stack(self, times: Times, frames: list[Pixels]) -> FrameStack:
+        """Return frames of the second video."""
+        laid = laid_over(_greys(frames), self.other_matrix, self.size, is_mirrored=self.is_mirrored)
+        return FrameStack.of(times, laid, self.seen)
+
+
+def _filled(size: tuple[int, int], box: Box) -> Grey:
+    image = np.zeros(size, np.uint8)
+    image[box[0] : box[2], box[1] : box[3]] = 255
+    return image
+
+
+def _greys(frames: list[Pixels]) -> list[Grey]:
+    return [np.asarray(cv2.cvtColor(each, cv2.COLOR_RGB2GRAY), np.uint8) for each in frames]
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Comparison of two videos around a line.
+
+    Attributes:
+        a, b: the videos.
+        line: the line.
+        votes: for it.
+        min_seconds: the length of the shortest part.
+    """
+
+    a: _Frames
+    b: _Frames
+    line: TimeLine
+    votes: TimePairs
+    min_seconds: float
+
+    @property
+    def _reach(self) -> float:
+        """The seconds in the second video by which the line may be wrong."""
+        return min(max(self.a.listed.step, self.b.listed.step), _MOST_STEP_S) + 0.5
+
+    @property
+    def _pad(self) -> float:
+        """The seconds before and after a line that are compared."""
+        return self._reach + 0.5
+
+    def part(self) -> SharedPart | None:
+        """Return the part around the line that both videos show; None if it is not shown, or too short."""
+        windows = _windows(self.line, self._pad)
+        times, frames = self.a.read(windows, _RATE)
+        if len(times) < 2:
+            return None
+        others = self.b.read(self._other_windows(windows), _OTHER_RATE)
+        if len(others[0]) < 2:
+            return None
+        for layer in self._layers((times, frames), others):
+            part = self._refined(layer, (times, frames), others)
+            if part is not None:
+                return self._extended(*part)
+        return None
+
+    def _refined(
+        self, layer: _Layer, mine: tuple[Times, list[Pixels]], its: tuple[Times, list[Pixels]]
+    ) -> tuple[SharedPart, _Layer] | None:
+        """Return the part that a placement shows, and the placement that all of its frames have.
+
+        The frames that were laid over each other first may be of slightly different times, so that they are shifted.
+        """
+        found: tuple[SharedPart, _Layer] | None = None
+        best = 0.0
+        for _ in range(_REFINED + 1):
+            stacks = layer.stack(*mine), layer.other_stack(*its)
+            ends = self.line.at(mine[0][[0, -1]])
+            gains = alike_gains(*stacks, self.line.speed)
+            run = best_run(gains, mine[0], its[0], (float(ends[0]), float(ends[1])), reach=self._reach)
+            if run.score <= best:
+                break
+            best = run.score
+            part = self._shown(stacks, run, layer)
+            found = found if part is None else (part, layer)
+            refined = layer.refined([(mine[1][a], its[1][b]) for a, b in _spread(run)])
+            if refined is None:
+                break
+            layer = refined
+        return found
+
+    def _other_windows(self, windows: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        around = [
+            (
+                max(0.0, float(self.line.at(np.array(start))) - self._reach),
+                float(self.line.at(np.array(end))) + self._reach,
+            )
+            for start, end in windows
+        ]
+        return _joined(around)
+
+    def _layers(self, mine: tuple[Times, list[Pixels]], its: tuple[Times, list[Pixels]]) -> Iterator[_Layer]:
+        """Yield placements that pairs of frames with votes show."""
+        for vote in self._anchors(mine[0]):
+            place = int(np.abs(mine[0] - self.votes.times[vote]).argmin())
+            near = np.flatnonzero(np.abs(its[0] - self.votes.others[vote]) <= self._reach)
+            if not len(near):
+                continue
+            frame = mine[1][place]
+            similarity = np.einsum(
+                "d,pnd->pn", _described([frame])[0], poses(_described([its[1][each] for each in near.tolist()]))
+            )
+            pose, best = np.unravel_index(int(similarity.argmax()), similarity.shape)
+            other = its[1][int(near[best])]
+            is_near = bool(similarity.max() >= _NEAR)
+            mirrored = bool(pose >= MIRRORED)
+            layer = _layer(frame, other, is_near=is_near, is_mirrored=mirrored)
+            if layer is None and mirrored:
+                layer = _layer(frame, other, is_near=False, is_mirrored=False)
+            if layer is not None:
+                yield layer
+
+    def _anchors(self, times: Times) -> list[int]:
+        """Return the most similar votes for different frames among those that were read."""
+        chosen: dict[float, int] = {}
+        for vote in np.argsort(-self.votes.weights, kind="stable").tolist():
+            time_s = float(self.votes.times[vote])
+            if np.abs(times - time_s).min() <= 1 / _RATE:
+                chosen.setdefault(time_s, vote)
+        return list(chosen.values())[:_ANCHORS]
+
+    def _shown(self, stacks: tuple[FrameStack, FrameStack], run: TimeRun, layer: _Layer) -> SharedPart | None:
+        """Return the part of a run, if its motion shows that it is the same."""
+        a, b = stacks
+        rows = np.arange(run.first, run.last + 1)
+        rows = rows[run.others[rows] >= 0]
+        if len(rows) < 2:
+            return None
+        evidence = MotionEvidence.of(a.take(rows), b.take(run.others[rows]))
+        least = _LEAST_SAME * min(self.min_seconds, _SHORT_S)
+        if evidence.same_s < least or evidence.other_s > _MOST_OTHER * evidence.same_s:
+            return None
+        slope = (run.end_other - run.start_other) / (a.times[-1] - a.times[0])
+        start, end = float(a.times[run.first]), float(a.times[run.last]) + 1 / _RATE
+        part = _part_between(
+            start, end, run.start_other + slope * (start - a.times[0]), slope, evidence.similarity, self.a, self.b
+        )
+        return SharedPart(*part, evidence.similarity, layer.is_mirrored)
+
+    def _extended(self, part: SharedPart, layer: _Layer) -> SharedPart | None:
+        """Return the part with what goes on before and after it; None if it is too short."""
+        slope = (part.other_end - part.other_start) / (part.end - part.start)
+        start = self._grown(part, layer, slope, forward=False)
+        end = self._grown(part, layer, slope, forward=True)
+        times = _part_between(
+            start, end, part.other_start + slope * (start - part.start), slope, part.similarity, self.a, self.b
+        )
+        longest = max(times[1] - times[0], times[3] - times[2])
+        if longest < self.min_seconds - _MARGIN_S:
+            return None
+        return SharedPart(*times, part.similarity, part.is_mirrored)
+
+    def _grown(self, part: SharedPart, layer: _Layer, slope: float, *, forward: bool) -> float:
+        """Return where a part ends, or starts, if it goes on beyond what was compared."""
+        edge = part.end if forward else part.start
+        compared = self.line.end if forward else self.line.start
+        limit = compared + self._pad if forward else max(0.0, compared - self._pad)
+        while abs(limit - edge) <= _SPARE_S:
+            window = (edge, edge + _PART_S) if forward else (max(0.0, edge - _PART_S), edge)
+            start_other = part.other_start + slope * (window[0] - part.start)
+            spare = 0.5
+            its = (max(0.0, start_other - spare), start_other + slope * (window[1] - window[0]) + spare)
+            times, frames = self.a.read([window], _RATE)
+            others, other_frames = self.b.read([its], _OTHER_RATE)
+            if min(len(times), len(others)) < 2:
+                return edge
+            gains = alike_gains(layer.stack(times, frames), layer.other_stack(others, other_frames), slope)
+            at = part.other_start + slope * (times[[0, -1]] - part.start)
+            run = best_run(gains, times, others, (float(at[0]), float(at[1])), reach=0.25)
+            begins = times[run.first] - window[0] if forward else window[1] - times[run.last]
+            if run.last <= run.first or begins > _SPARE_S:
+                return edge
+            grown = float(times[run.last]) + 1 / _RATE if forward else float(times[run.first])
+            if abs(grown - edge) < 1 / _RATE:
+                return edge
+            edge, limit = grown, window[1] if forward else window[0]
+            if limit == 0.0 and not forward:
+                return edge
+        return edge
+
+
+def _part_between(
+    start: float, end: float, other_start: float, slope: float, _similarity: float, a: _Frames, b: _Frames
+) -> tuple[float, float, float, float]:
+    """Return (start, end, start in the second video, its end), within both videos."""
+    other_end = other_start + slope * (end - start)
+    before, beyond = max(0.0, -other_start), max(0.0, other_end - b.listed.duration_s)
+    start, other_start = start + before / slope, other_start + before
+    end, other_end = end - beyond / slope, other_end - beyond
+    if end > a.listed.duration_s:
+        end, other_end = a.listed.duration_s, other_end - slope * (end - a.listed.duration_s)
+    return start, end, other_start, other_end
+
+
+def _windows(line: TimeLine, pad: float) -> list[tuple[float, float]]:
+    """Return the stretches that are compared."""
+    start, end = max(0.0, line.start - pad), line.end + pad
+    if end - start <= _LONG_S:
+        return [(start, end)]
+    middle, half = (line.start + line.end) / 2, _PART_S / 2
+    stretches = (start, line.start + _PART_S), (middle - half, middle + half), (line.end - _PART_S, end)
+    return _joined([(max(0.0, low), high) for low, high in stretches])
+
+
+def _joined(windows: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return ascending windows that do not overlap."""
+    joined = windows[:1]
+    for (_, before), (start, end) in pairwise(windows):
+        if start <= max(before, joined[-1][1]):
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _described(frames: list[Pixels]) -> npt.NDArray[np.float32]:
+    images = [BorderedImage(reduced(each, _DESCRIBED_SIDE)) for each in frames]
+    return describe(np.stack([prepare_whole(each) for each in images]))
+
+
+def _layer(frame: Pixels, other: Pixels, *, is_near: bool, is_mirrored: bool) -> _Layer | None:
+    """Return how one frame lies upon another one, as copies of images are shown; None if it does not."""
+    mine, its = keypoints_of(frame, is_mirrored=False), keypoints_of(other, is_mirrored=is_mirrored)
+    proof = CopyProof.of_keypoints(mine, its, is_mirrored=is_mirrored)
+    layers = [ImageLayer(None, is_mirrored=is_mirrored)] if is_near else []
+    layers += [] if proof is None else [ImageLayer.of(proof)]
+    a, b = _image(frame), _image(other)
+    found = _aligned(a, b, layers)
+    return None if found is None else _Layer.of(a, b, found.matrix, is_mirrored=is_mirrored)
+
+
+def _aligned(a: ReducedImage, b: ReducedImage, layers: list[ImageLayer]) -> Difference | None:
+    """Return the least difference of two frames in which most is aligned; None if there is no such one."""
+    found = [each for each in registered_pairs([LaidPair(a, b, layer) for layer in layers]) if each is not None]
+    aligned = [each.difference for each in found if each.difference.is_aligned]
+    return min(aligned, key=lambda each: each.changed, default=None)
+
+
+def _image(frame: Pixels) -> ReducedImage:
+    return ReducedImage.of(frame, (frame.shape[1], frame.shape[0]), is_damaged=False, side=_SIDE)
+
+
+def _spread(run: TimeRun) -> list[tuple[int, int]]:
+    """Return some pairs of frames of a run, evenly spread."""
+    rows = np.arange(run.first, run.last + 1)
+    rows = rows[run.others[rows] >= 0]
+    chosen = np.unique(np.linspace(0, len(rows) - 1, _ANCHORS + 2).round().astype(np.int64)) if len(rows) else rows
+    return [(int(row), int(run.others[row])) for row in rows[chosen]]
