@@ -40,6 +40,7 @@ from video_shots import (
 from common import arguments, median, ratio, save, table, verdict
 from framedex import Workspace
 from framedex.records import VideoCopy
+from framedex.settings import Settings
 
 _HOSTS = ("photos/flickr8k-1000",)
 _REAL = {
@@ -192,7 +193,10 @@ def _real(options: argparse.Namespace, name: str, folder: Path) -> list[Clip]:
 
 def _measured(options: argparse.Namespace, folder: Path, clips: list[Clip], words: str) -> dict[str, Any]:
     n_videos = len(list(folder.glob("*.mp4")))
-    with tempfile.TemporaryDirectory(prefix="bench-") as work, Workspace(Path(work) / "ws") as workspace:
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as work,
+        Workspace(Path(work) / "ws", settings=Settings(copy_budget_ms=0)) as workspace,
+    ):
         dataset = workspace.create_dataset("videos", folder, "gist", frames_per_second=options.rate)
         started, processor = time.perf_counter(), time.process_time()
         copies = dataset.video_copies()

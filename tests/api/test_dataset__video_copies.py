@@ -77,6 +77,7 @@ class TestParts:
 class TestConditions:
     """What a dataset may lack."""
 
+    @pytest.mark.slow
     def test_view__compares_its_videos_alone(self, dataset: Dataset) -> None:
         """Without frames of one of the two videos nothing is found; an empty view has nothing."""
         reel = {"media": {"op": "is", "value": "video_frame"}}
@@ -87,6 +88,7 @@ class TestConditions:
         assert dataset.select(ids).video_copies() == []
         assert dataset.select([]).video_copies() == []
 
+    @pytest.mark.slow
     def test_deleted__frames(self, dataset: Dataset) -> None:
         """The part is found by the frames that are left, and read from the file."""
         rows = dataset.where([]).to_arrow(["media_id", "video_name", "frame_number"]).to_pylist()
@@ -95,6 +97,7 @@ class TestConditions:
         (found,) = dataset.video_copies()
         assert [found.start_s, found.end_s] == near(3.3, 7.7)
 
+    @pytest.mark.slow
     def test_missing__file(self, dataset: Dataset, films: Path, caplog: pytest.LogCaptureFixture) -> None:
         """What cannot be read is not shown to be a copy, which a warning says; later it is compared again."""
         (films / "reel.avi").rename(films / "away")
@@ -108,6 +111,7 @@ class TestConditions:
         dataset = prepared(workspace, "images", fill(tmp_path / "in", 2), "gist")
         assert dataset.video_copies() == []
 
+    @pytest.mark.slow
     def test_videos__without_frames(self, workspace: Workspace, tmp_path: Path) -> None:
         """A video that cannot be decoded is compared with nothing."""
         write_video(tmp_path / "in" / "film.mp4", pan(1, 4))

@@ -16,14 +16,15 @@ from framedex.analysis.time_lines import Times
 from framedex.core.arrays import Mask
 
 Values = npt.NDArray[np.float32]
-SIDE = 112
+SIDE = 72
 """Pixels of the longer side at which frames are compared."""
 AROUND_S = 1.5
 """Seconds on both sides of a frame, whose mean is what stands."""
-_DETAIL = 1.0  # pixels of blur: finer detail shows a shift of less than a pixel
-_LIGHT = 0.08  # of the longer side: coarser structure may be light
+_DETAIL = 0.7  # pixels of blur: finer detail shows a shift of less than a pixel
+_LIGHT = 0.14  # of the longer side: coarser structure may be light
 _FAINT = 4.0  # grey levels: the deviation of a frame that shows something
 _MOVING = 0.02  # share of the structure of a frame that moves
+_LEAST_MOVING = 0.005  # the same, of a frame of which the moving part may be compared alone
 _NOISE = 0.004  # of that share: what compression moves
 _ALIKE_STILL, _ALIKE = 0.6, 0.3  # correlation of frames that stand alike, and of those that move alike
 _STILL_GAIN = 0.1
@@ -54,11 +55,11 @@ class FrameStack:
             seen: bool, shape (H, W): the pixels that count.
         """
         values = np.empty((len(frames), int(np.count_nonzero(seen))), np.float32)
-        sigma = _LIGHT * max(seen.shape)
-        weight = np.maximum(cv2.GaussianBlur(seen.astype(np.float32), (0, 0), sigma), 1e-3)
+        side = 2 * round(_LIGHT * max(seen.shape)) + 1
+        weight = np.maximum(cv2.blur(seen.astype(np.float32), (side, side)), 1e-3)
         for row, frame in zip(values, frames, strict=True):
             inside = np.where(seen, frame, 0).astype(np.float32)
-            light = cv2.GaussianBlur(inside, (0, 0), sigma) / weight
+            light = cv2.blur(inside, (side, side)) / weight
             row[:] = cv2.GaussianBlur(inside - np.where(seen, light, 0), (0, 0), _DETAIL)[seen]
         values -= values.mean(axis=1, keepdims=True)
         length = np.linalg.norm(values, axis=1)
@@ -72,6 +73,12 @@ class FrameStack:
     def take(self, rows: npt.NDArray[np.integer]) -> "FrameStack":
         """Return some of the frames."""
         return FrameStack(self.times[rows], self.values[rows], self.shows[rows])
+
+    def moving_s(self) -> float:
+        """Return the seconds in which something moves at all, if only in a small part of the frame."""
+        step = float(np.median(np.diff(self.times))) if len(self) > 1 else 0.0
+        moved = (self.motion(AROUND_S) ** 2).sum(axis=1)
+        return step * float(np.count_nonzero((moved >= _LEAST_MOVING) & self.shows))
 
     def motion(self, around_s: float) -> Values:
         """Return the difference of each frame from the mean of those around it: float32, shape (N, P)."""

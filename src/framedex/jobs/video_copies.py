@@ -43,7 +43,7 @@ _LEAST_STRUCTURE = 0.5  # of a descriptor, from which a frame shows something
 _DOUBTFUL, _NEAR = 0.7, 0.9  # similarity of candidates, and of those that need no local features
 _FEW = 4096  # frames that are compared in memory in any case
 _FRAME_BYTES, _FILE_BYTES = 11_000, 5200  # of memory, and of files, for a frame
-_READ_MS, _LEAST_READ = 1500.0, 256  # cost of the verification of a pair of videos, and pairs that are always verified
+_READ_MS, _LEAST_READ = 2000.0, 256  # cost of the verification of a pair of videos, and pairs that are always verified
 _MOST_VOTES = 4096  # of a pair of videos, the most similar ones
 
 

@@ -10,17 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from framedex.analysis.frame_motion import SIDE, FrameStack, MotionEvidence, alike_gains, laid_over
-from framedex.analysis.registration import Difference, Grey, Matrix
+from framedex.analysis.registration import Difference, Grey, Matrix, least_difference, stretched
 from framedex.analysis.time_lines import TimeLine, TimePairs, TimeRun, Times, best_line, best_run
 from framedex.core.arrays import Mask, Pixels
 from framedex.core.assumed_roles import AssumedRole
+from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.borders import BorderedImage, Box
 from framedex.core.opencv_threads import single_threaded_opencv
 from framedex.encoders.copy_descriptor import MIRRORED, describe, poses, prepare_whole
 from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.jobs.index.compared_images import ReducedImage, keypoints_of
 from framedex.jobs.index.copy_proofs import CopyProof
-from framedex.jobs.index.image_layers import ImageLayer, LaidPair, registered_pairs
+from framedex.jobs.index.image_layers import ImageLayer
 from framedex.media.decoded_image import reduced
 from framedex.media.files import Reader
 from framedex.media.row_images import open_video
@@ -31,13 +32,16 @@ _SIDE = 320  # pixels of the longer side of frames in memory
 _RATE, _OTHER_RATE = 6.0, 12.0  # frames a second that are compared
 _LONG_S, _PART_S = 24.0, 8.0  # a longer part is compared at its ends and in its middle only
 _MOST_STEP_S = 10.0  # between frames, that is made up for
+_SURE = 0.6  # of the largest gain, from which no other placement is tried
+_PROMISING = 2.0  # sum of gains, from which a placement is refined
+_LAID_SIDE = 200  # pixels of the longer side at which frames are laid over each other
 _REFINED = 2  # times that a placement is refined
-_ANCHORS = 3  # pairs of frames that are laid over each other
+_ANCHORS = 2  # pairs of frames that are laid over each other
 _NEAR = 0.85  # similarity of descriptors, from which frames are also laid over each other as they are
-_TRIED = 4  # lines that may fail for a pair of videos
+_TRIED = 2  # lines that may fail for a pair of videos
 _SPARE_S = 0.5  # seconds at an end of what was compared, within which a part may go on
 _LEAST_SEEN = 0.1  # of the raster, that both videos show
-_TRIMMED = 3  # pixels at the edges of what both show
+_TRIMMED = 2  # pixels at the edges of what both show
 _LEAST_SAME, _SHORT_S = 0.4, 3.0  # of the shortest part, or of 3 s, that moves alike
 _MOST_OTHER = 0.35  # of that, what moves differently
 _DESCRIBED_SIDE = 128  # pixels of the shorter side, as at ingestion
@@ -105,10 +109,10 @@ class SharedPart:
     is_mirrored: bool
 
     def repeats(self, other: "SharedPart") -> bool:
-        """Return whether most of the part is in another one."""
+        """Return whether most of the part is in another one, in either video: it is the same one, shifted."""
         shared = min(self.end, other.end) - max(self.start, other.start)
         its = min(self.other_end, other.other_end) - max(self.other_start, other.other_start)
-        return shared > (self.end - self.start) / 2 and its > (self.other_end - self.other_start) / 2
+        return shared > (self.end - self.start) / 2 or its > (self.other_end - self.other_start) / 2
 
     def covers(self, pairs: TimePairs, step: float) -> Mask:
         """Return the pairs of times within the part, at most a step aside: bool, shape (P,)."""
@@ -120,7 +124,7 @@ class SharedPart:
 
 def shared_parts(pair: VideoPair) -> list[SharedPart] | None:
     """Return the parts that two videos share, in the order of time; None where one of them cannot be read."""
-    with single_threaded_opencv(), ExitStack() as opened:
+    with single_threaded_opencv(), single_threaded_blas(), ExitStack() as opened:
         try:
             videos = [
                 _Frames(
@@ -250,13 +254,13 @@ class _Layer:
             return None
         return _Layer.of(*images[0], np.median(matrices, axis=0), is_mirrored=self.is_mirrored)
 
-    def stack(self, times: Times, frames: list[Pixels]) -> FrameStack:
+    def stack(self, times: Times, frames: list[Grey]) -> FrameStack:
         """Return frames of the first video."""
-        return FrameStack.of(times, laid_over(_greys(frames), self.matrix, self.size), self.seen)
+        return FrameStack.of(times, laid_over(frames, self.matrix, self.size), self.seen)
 
-    def other_stack(self, times: Times, frames: list[Pixels]) -> FrameStack:
+    def other_stack(self, times: Times, frames: list[Grey]) -> FrameStack:
         """Return frames of the second video."""
-        laid = laid_over(_greys(frames), self.other_matrix, self.size, is_mirrored=self.is_mirrored)
+        laid = laid_over(frames, self.other_matrix, self.size, is_mirrored=self.is_mirrored)
         return FrameStack.of(times, laid, self.seen)
 
 
@@ -297,55 +301,75 @@ class _Comparison:
         """The seconds before and after a line that are compared."""
         return self._reach + 0.5
 
+    @property
+    def _lines(self) -> list[TimeLine]:
+        """The line, and that of equal speeds through its middle: a few votes tell little about the speed."""
+        middle = (self.line.start + self.line.end) / 2
+        offset = self.line.offset + (self.line.speed - 1) * middle
+        return [self.line, replace(self.line, speed=1.0, offset=offset)]
+
     def part(self) -> SharedPart | None:
         """Return the part around the line that both videos show; None if it is not shown, or too short."""
         windows = _windows(self.line, self._pad)
         times, frames = self.a.read(windows, _RATE)
-        if len(times) < 2:
+        if len(times) < 2 or not self._moves(times, frames):
             return None
         others = self.b.read(self._other_windows(windows), _OTHER_RATE)
         if len(others[0]) < 2:
             return None
+        best: tuple[float, SharedPart, _Layer] | None = None
         for layer in self._layers((times, frames), others):
-            part = self._refined(layer, (times, frames), others)
-            if part is not None:
-                return self._extended(*part)
-        return None
+            found = self._refined(layer, (times, frames), others)
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
+            if best is not None and best[0] >= _SURE * _RATE * (best[1].end - best[1].start):
+                break
+        return None if best is None else self._extended(best[1], best[2])
 
     def _refined(
         self, layer: _Layer, mine: tuple[Times, list[Pixels]], its: tuple[Times, list[Pixels]]
-    ) -> tuple[SharedPart, _Layer] | None:
-        """Return the part that a placement shows, and the placement that all of its frames have.
+    ) -> tuple[float, SharedPart, _Layer] | None:
+        """Return the gain of the part that a placement shows, the part, and the placement that its frames have.
 
         The frames that were laid over each other first may be of slightly different times, so that they are shifted.
         """
-        found: tuple[SharedPart, _Layer] | None = None
+        found: tuple[float, SharedPart, _Layer] | None = None
         best = 0.0
+        greys, other_greys = _greys(mine[1]), _greys(its[1])
         for _ in range(_REFINED + 1):
-            stacks = layer.stack(*mine), layer.other_stack(*its)
-            ends = self.line.at(mine[0][[0, -1]])
+            stacks = layer.stack(mine[0], greys), layer.other_stack(its[0], other_greys)
             gains = alike_gains(*stacks, self.line.speed)
-            run = best_run(gains, mine[0], its[0], (float(ends[0]), float(ends[1])), reach=self._reach)
-            if run.score <= best:
+            ends = [line.at(mine[0][[0, -1]]) for line in self._lines]
+            runs = [best_run(gains, mine[0], its[0], (float(a), float(b)), reach=self._reach) for a, b in ends]
+            run = max(runs, key=lambda each: each.score)
+            if run.score <= max(best, _PROMISING):
                 break
             best = run.score
-            part = self._shown(stacks, run, layer)
-            found = found if part is None else (part, layer)
             refined = layer.refined([(mine[1][a], its[1][b]) for a, b in _spread(run)])
-            if refined is None:
+            if refined is None:  # frames of equal times do not show the same
                 break
+            part = self._shown(stacks, run, layer)
+            found = found if part is None else (run.score, part, layer)
             layer = refined
         return found
 
+    def _moves(self, times: Times, frames: list[Pixels]) -> bool:
+        """Return whether so much moves that it can be compared, before the second video is read."""
+        factor = SIDE / max(frames[0].shape[:2])
+        small = [cv2.resize(each, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA) for each in _greys(frames)]
+        stack = FrameStack.of(times, np.array(small, np.uint8), np.ones(small[0].shape[:2], bool))
+        return stack.moving_s() >= self._least_same
+
+    @property
+    def _least_same(self) -> float:
+        """The seconds that must move alike."""
+        return _LEAST_SAME * min(self.min_seconds, _SHORT_S)
+
     def _other_windows(self, windows: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        around = [
-            (
-                max(0.0, float(self.line.at(np.array(start))) - self._reach),
-                float(self.line.at(np.array(end))) + self._reach,
-            )
-            for start, end in windows
-        ]
-        return _joined(around)
+        around = np.array([-self._reach, self._reach])
+        lines = [line.at(np.array(windows)) + around for line in self._lines]
+        starts, ends = np.min(lines, axis=0)[:, 0], np.max(lines, axis=0)[:, 1]
+        return _joined([(max(0.0, start), end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
 
     def _layers(self, mine: tuple[Times, list[Pixels]], its: tuple[Times, list[Pixels]]) -> Iterator[_Layer]:
         """Yield placements that pairs of frames with votes show."""
@@ -362,6 +386,9 @@ class _Comparison:
             other = its[1][int(near[best])]
             is_near = bool(similarity.max() >= _NEAR)
             mirrored = bool(pose >= MIRRORED)
+            if is_near:  # most copies show the whole, which a shift between frames of other times must not hide
+                whole = _whole(frame, other, is_mirrored=mirrored)
+                yield from () if whole is None else (whole,)
             layer = _layer(frame, other, is_near=is_near, is_mirrored=mirrored)
             if layer is None and mirrored:
                 layer = _layer(frame, other, is_near=False, is_mirrored=False)
@@ -385,8 +412,7 @@ class _Comparison:
         if len(rows) < 2:
             return None
         evidence = MotionEvidence.of(a.take(rows), b.take(run.others[rows]))
-        least = _LEAST_SAME * min(self.min_seconds, _SHORT_S)
-        if evidence.same_s < least or evidence.other_s > _MOST_OTHER * evidence.same_s:
+        if evidence.same_s < self._least_same or evidence.other_s > _MOST_OTHER * evidence.same_s:
             return None
         slope = (run.end_other - run.start_other) / (a.times[-1] - a.times[0])
         start, end = float(a.times[run.first]), float(a.times[run.last]) + 1 / _RATE
@@ -422,7 +448,8 @@ class _Comparison:
             others, other_frames = self.b.read([its], _OTHER_RATE)
             if min(len(times), len(others)) < 2:
                 return edge
-            gains = alike_gains(layer.stack(times, frames), layer.other_stack(others, other_frames), slope)
+            stacks = layer.stack(times, _greys(frames)), layer.other_stack(others, _greys(other_frames))
+            gains = alike_gains(*stacks, slope)
             at = part.other_start + slope * (times[[0, -1]] - part.start)
             run = best_run(gains, times, others, (float(at[0]), float(at[1])), reach=0.25)
             begins = times[run.first] - window[0] if forward else window[1] - times[run.last]
@@ -487,11 +514,28 @@ def _layer(frame: Pixels, other: Pixels, *, is_near: bool, is_mirrored: bool) ->
     return None if found is None else _Layer.of(a, b, found.matrix, is_mirrored=is_mirrored)
 
 
+def _whole(frame: Pixels, other: Pixels, *, is_mirrored: bool) -> _Layer | None:
+    """Return the placement of one frame as a whole, within its borders, upon another one."""
+    a, b = _image(frame), _image(other)
+    top, left, bottom, right = b.inner
+    width = b.shades.grey.shape[1]
+    left, right = (width - right, width - left) if is_mirrored else (left, right)
+    return _Layer.of(a, b, stretched(a.inner, (top, left, bottom, right)), is_mirrored=is_mirrored)
+
+
 def _aligned(a: ReducedImage, b: ReducedImage, layers: list[ImageLayer]) -> Difference | None:
     """Return the least difference of two frames in which most is aligned; None if there is no such one."""
-    found = [each for each in registered_pairs([LaidPair(a, b, layer) for layer in layers]) if each is not None]
-    aligned = [each.difference for each in found if each.difference.is_aligned]
-    return min(aligned, key=lambda each: each.changed, default=None)
+    least: Difference | None = None
+    for layer in layers:
+        shades, (top, left, bottom, right) = b.shades, b.inner
+        if layer.is_mirrored:
+            shades, width = shades.mirrored(), shades.grey.shape[1]
+            left, right = width - right, width - left
+        transforms = list(layer.transforms(a, b, (top, left, bottom, right)))[:1]
+        found = least_difference(a.shades, shades, transforms, _LAID_SIDE)
+        if found is not None and found.is_aligned and (least is None or found.changed < least.changed):
+            least = found
+    return least
 
 
 def _image(frame: Pixels) -> ReducedImage:
@@ -502,5 +546,5 @@ def _spread(run: TimeRun) -> list[tuple[int, int]]:
     """Return some pairs of frames of a run, evenly spread."""
     rows = np.arange(run.first, run.last + 1)
     rows = rows[run.others[rows] >= 0]
-    chosen = np.unique(np.linspace(0, len(rows) - 1, _ANCHORS + 2).round().astype(np.int64)) if len(rows) else rows
+    chosen = np.unique(np.linspace(0, len(rows) - 1, _ANCHORS + 1).round().astype(np.int64)) if len(rows) else rows
     return [(int(row), int(run.others[row])) for row in rows[chosen]]

@@ -295,8 +295,8 @@ class Browsing(Training):
         copies of images, and what moves must move alike. So one room on two days, black frames and a title card that
         stands still are no copies, and neither is a part without any motion, but in equal files.
 
-        Starts and ends are mostly right within 0.3 s. Two sampled frames in a part are mostly enough, so a part of 3 s
-        is found at one frame a second, also where the frames of the two videos lie up to half a second apart. At
+        Starts and ends are mostly right within half a second. Two sampled frames in a part are mostly enough, so a part
+        of 3 s is found at one frame a second, also where the frames of both videos lie up to half a second apart. At
         ``frames_per_second`` below 1 parts shorter than about three times the distance of two sampled frames are
         mostly not found. Of many similar videos each frame is compared with the twelve most similar ones, so
         of fifty copies not all pairs are found, but each copy with some others. The result is kept for the state of
