@@ -29,7 +29,8 @@ from framedex.jobs.index.copies import LITTLE
 from framedex.jobs.index.copy_descriptors import read_units, units_in_file
 from framedex.jobs.index.resources import IndexResources
 from framedex.jobs.index.shared_features import may_show_the_same
-from framedex.jobs.video_parts import ComparedVideo, SharedPart, VideoPair, shared_parts
+from framedex.jobs.video_frames import ComparedVideo
+from framedex.jobs.video_parts import SharedPart, VideoPair, shared_parts
 from framedex.storage.media import Media
 from framedex.storage.media_rows import PANEL_DESCRIPTORS
 from framedex.storage.spill import bytes_of, check_space, spill_folder

@@ -13,7 +13,6 @@ from framedex.analysis.frame_motion import SIDE, FrameStack, MotionEvidence, ali
 from framedex.analysis.registration import Difference, Grey, Matrix, least_difference, stretched
 from framedex.analysis.time_lines import TimeLine, TimePairs, TimeRun, Times, best_line, best_run
 from framedex.core.arrays import Mask, Pixels
-from framedex.core.assumed_roles import AssumedRole
 from framedex.core.blas_threads import single_threaded_blas
 from framedex.core.borders import BorderedImage, Box
 from framedex.core.opencv_threads import single_threaded_opencv
@@ -22,13 +21,12 @@ from framedex.errors import CannotDecode, NotFound, Unavailable
 from framedex.jobs.index.compared_images import ReducedImage, keypoints_of
 from framedex.jobs.index.copy_proofs import CopyProof
 from framedex.jobs.index.image_layers import ImageLayer
+from framedex.jobs.video_frames import FRAME_SIDE, ComparedVideo, FramesAtTimes
 from framedex.media.decoded_image import reduced
 from framedex.media.files import Reader
 from framedex.media.row_images import open_video
-from framedex.media.video import Video
 from framedex.settings import Settings
 
-_SIDE = 320  # pixels of the longer side of frames in memory
 _RATE, _OTHER_RATE = 6.0, 12.0  # frames a second that are compared
 _LONG_S, _PART_S = 24.0, 8.0  # a longer part is compared at its ends and in its middle only
 _MOST_STEP_S = 10.0  # between frames, that is made up for
@@ -46,30 +44,6 @@ _LEAST_SAME, _SHORT_S = 0.4, 3.0  # of the shortest part, or of 3 s, that moves 
 _MOST_OTHER = 0.35  # of that, what moves differently
 _DESCRIBED_SIDE = 128  # pixels of the shorter side, as at ingestion
 _MARGIN_S = 0.35  # by which a part may be shorter than asked for: the accuracy of its ends
-
-
-@dataclass(frozen=True)
-class ComparedVideo:
-    """A video whose frames are read again.
-
-    Attributes:
-        location: a path or a URI.
-        role: the role to assume for reading it.
-        numbers: int64, shape (N,): the numbers of the frames that are in the dataset, ascending.
-        times: float64, shape (N,): their times in seconds.
-        duration_s: its length.
-    """
-
-    location: str
-    role: AssumedRole | None
-    numbers: npt.NDArray[np.int64]
-    times: Times
-    duration_s: float
-
-    @property
-    def step(self) -> float:
-        """The usual number of seconds between two frames."""
-        return float(np.median(np.diff(self.times))) if len(self.times) > 1 else max(self.duration_s, 0.1)
 
 
 @dataclass(frozen=True)
@@ -127,7 +101,7 @@ def shared_parts(pair: VideoPair) -> list[SharedPart] | None:
     with single_threaded_opencv(), single_threaded_blas(), ExitStack() as opened:
         try:
             videos = [
-                _Frames(
+                FramesAtTimes(
                     opened.enter_context(open_video(each.location, Reader(pair.settings, each.role), pair.settings)),
                     each,
                 )
@@ -138,7 +112,7 @@ def shared_parts(pair: VideoPair) -> list[SharedPart] | None:
             return None
 
 
-def _parts(pair: VideoPair, a: "_Frames", b: "_Frames") -> Iterator[SharedPart]:
+def _parts(pair: VideoPair, a: "FramesAtTimes", b: "FramesAtTimes") -> Iterator[SharedPart]:
     """Yield parts: the line with the most votes is verified, then the best one of the other votes, and so on."""
     left, failed = pair.pairs, 0
     known: list[SharedPart] = []
@@ -153,49 +127,6 @@ def _parts(pair: VideoPair, a: "_Frames", b: "_Frames") -> Iterator[SharedPart]:
         known.append(part)
         yield part
         left = left.take(~part.covers(left, max(steps)) & ~line.covers(left, *steps))
-
-
-class _Frames:
-    """Frames of an open video at any times, which are read fastest in ascending order.
-
-    Args:
-        video: at its beginning.
-        listed: its frames in the dataset.
-    """
-
-    def __init__(self, video: Video, listed: ComparedVideo) -> None:
-        self._video, self.listed = video, listed
-
-    def read(self, windows: list[tuple[float, float]], rate: float) -> tuple[Times, list[Pixels]]:
-        """Return the times and the pixels of frames within ascending windows, at a rate."""
-        times, pixels = list[float](), list[Pixels]()
-        for start, end in windows:
-            for time_s, frame in self._window(start, end, rate):
-                times.append(time_s)
-                pixels.append(frame)
-        return np.array(times, np.float64), pixels
-
-    def _window(self, start: float, end: float, rate: float) -> Iterator[tuple[float, Pixels]]:
-        listed, video = self.listed, self._video
-        place = int(np.searchsorted(listed.times, start + 1e-6, side="right")) - 1
-        number, time_s = (0, 0.0) if place < 0 else (int(listed.numbers[place]), float(listed.times[place]))
-        if not (video.number >= 0 and time_s <= video.time_s < start):
-            video.find(number, time_s)
-        next_s = start
-        while video.time_s <= end:
-            if video.time_s >= next_s - 1e-6:
-                next_s = max(next_s + 1 / rate, video.time_s + 0.5 / rate)
-                yield video.time_s, _smaller(video.pixels())
-            if not video.advance():
-                return
-
-
-def _smaller(pixels: Pixels) -> Pixels:
-    factor = _SIDE / max(pixels.shape[:2])
-    if factor >= 1:
-        return pixels
-    size = max(1, round(pixels.shape[1] * factor)), max(1, round(pixels.shape[0] * factor))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -285,8 +216,8 @@ class _Comparison:
         min_seconds: the length of the shortest part.
     """
 
-    a: _Frames
-    b: _Frames
+    a: FramesAtTimes
+    b: FramesAtTimes
     line: TimeLine
     votes: TimePairs
     min_seconds: float
@@ -465,7 +396,7 @@ class _Comparison:
 
 
 def _part_between(
-    start: float, end: float, other_start: float, slope: float, _similarity: float, a: _Frames, b: _Frames
+    start: float, end: float, other_start: float, slope: float, _similarity: float, a: FramesAtTimes, b: FramesAtTimes
 ) -> tuple[float, float, float, float]:
     """Return (start, end, start in the second video, its end), within both videos."""
     other_end = other_start + slope * (end - start)
@@ -539,7 +470,7 @@ def _aligned(a: ReducedImage, b: ReducedImage, layers: list[ImageLayer]) -> Diff
 
 
 def _image(frame: Pixels) -> ReducedImage:
-    return ReducedImage.of(frame, (frame.shape[1], frame.shape[0]), is_damaged=False, side=_SIDE)
+    return ReducedImage.of(frame, (frame.shape[1], frame.shape[0]), is_damaged=False, side=FRAME_SIDE)
 
 
 def _spread(run: TimeRun) -> list[tuple[int, int]]:
