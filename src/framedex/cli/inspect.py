@@ -21,7 +21,7 @@ from framedex.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from framedex import Dataset, Histogram
-    from framedex.records import DuplicateGroup
+    from framedex.records import DuplicateGroup, VideoCopy
 
 _BAR = 40  # characters of the longest bar of a histogram
 
@@ -85,6 +85,10 @@ def duplicates(
     within_videos: Annotated[
         bool, typer.Option("--within-videos", help="Also group frames of one video with each other.")
     ] = False,
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Show parts of videos that are also parts of other ones; with VIDEOS.")
+    ] = False,
+    min_seconds: Annotated[float, typer.Option(help="With --parts: length of the shortest part in seconds.")] = 3.0,
     of: Annotated[
         str | None, typer.Option(help="Only the copies of one image: its id, path or URI, or the path of any file.")
     ] = None,
@@ -95,13 +99,18 @@ def duplicates(
     """Show groups of near-duplicates, largest first, with the best image to keep; or the copies of one image."""
     with open_workspace(workspace) as ws:
         if of is not None:
-            if exact or near or within_videos or entity_type != "IMAGES":
+            if exact or near or within_videos or parts or entity_type != "IMAGES":
                 raise InvalidInput(
-                    "--of shows near-duplicates of an image; give no --exact, --near, --within-videos and type"
+                    "--of shows near-duplicates of an image; give no --exact, --near, --within-videos, --parts and type"
                 )
             _print_copies(ws.dataset(name), of, threshold, limit, as_json=as_json)
             return
         most = limit or (None if as_json else 100)
+        if parts:
+            if exact or near or within_videos or entity_type != "VIDEOS":
+                raise InvalidInput("--parts shows parts of videos: give --entity-type VIDEOS, and no other kind")
+            _print_parts(ws.dataset(name).video_copies(min_seconds, limit=most), as_json=as_json)
+            return
         groups = ws.dataset(name).duplicates(
             threshold, exact=exact, near=near, limit=most, entity_type=entity_type, within_videos=within_videos
         )
@@ -154,6 +163,24 @@ def scenes(
             return
         rows = [(f"{each.start_s:.2f}", f"{each.end_s:.2f}", each.n_frames, len(each.media_ids)) for each in found]
         print_table(("from (s)", "to (s)", "frames", "in the dataset"), rows)
+
+
+def _print_parts(copies: "list[VideoCopy]", *, as_json: bool) -> None:
+    if as_json:
+        print_json(copies)
+        return
+    rows = [
+        (
+            each.path,
+            f"{each.start_s:.1f} – {each.end_s:.1f}",
+            each.other_path,
+            f"{each.other_start_s:.1f} – {each.other_end_s:.1f}",
+            f"{each.speed:.2f}",
+            f"{each.similarity:.3f}",
+        )
+        for each in copies
+    ]
+    print_table(("video", "seconds", "other video", "seconds", "speed", "similarity"), rows)
 
 
 def _duplicates_row(group: "DuplicateGroup") -> tuple[Any, ...]:

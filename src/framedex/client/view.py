@@ -43,6 +43,7 @@ from framedex.records import (
     LabelCount,
     Tag,
     ValueHistogram,
+    VideoCopy,
 )
 from framedex.search.query_images import is_file
 from framedex.vql import parse, to_json
@@ -404,6 +405,17 @@ class ClientReading(ClientTraining):
             groups += [DuplicateGroup.model_validate(each) for each in page["groups"]]
             has_more = page["has_more"]
         return DuplicateGroups(groups[:limit], self._made(self._selection), of_videos=kind is EntityType.VIDEOS)
+
+    def video_copies(self, min_seconds: float = 3.0, *, limit: int | None = None) -> list[VideoCopy]:
+        """Return the parts of videos that are also parts of other ones; see :meth:`framedex.View.video_copies`."""
+        found, has_more = list[VideoCopy](), limit is None or limit > 0
+        rid = None if self._selection == ViewParts() else self.rid
+        while has_more and (limit is None or len(found) < limit):
+            query = {"min_seconds": min_seconds, "rid": rid, "offset": len(found), "limit": 500}
+            page = self._connection.json(calls.VIDEO_COPIES, query=query, dataset_id=self._dataset_id)
+            found += [VideoCopy.model_validate(each) for each in page["parts"]]
+            has_more = page["has_more"]
+        return RecordList(found[:limit])
 
     def explore(
         self,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from framedex.core.arrays import Vectors
 from framedex.core.borders import BorderedImage, Box, cropped, inner_box
-from framedex.encoders.gist import MIRRORED, POSES, Gist, cells, layouts, poses
+from framedex.encoders.gist import MIRRORED, POSES, Gist, cells, layouts, poses, structure
 
 __all__ = [
     "DIMENSION",
@@ -26,6 +26,7 @@ __all__ = [
     "poses",
     "prepare_panels",
     "prepare_whole",
+    "structure",
 ]
 
 DIMENSION = Gist.dimension

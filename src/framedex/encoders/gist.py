@@ -150,6 +150,11 @@ def layouts(vectors: Vectors) -> Vectors:
     return vectors[:, _ENVELOPE_VALUES : _ENVELOPE_VALUES + _LAYOUT**2].reshape(-1, _LAYOUT, _LAYOUT)
 
 
+def structure(vectors: Vectors) -> Vectors:
+    """Return the share of descriptors that is no mere level of a uniform image: shape (N,), in [0, 1]."""
+    return np.asarray(1 - (vectors[:, -2:] ** 2).sum(axis=1), dtype=np.float32)
+
+
 def cells(vectors: Vectors) -> Vectors:
     """Return the energies of the cells of descriptors: shape (N, 16, 32), unit length, row by row; 0 without structure.
 

@@ -12,7 +12,14 @@ from framedex.records.datasets import (
     TextSearches,
     Weights,
 )
-from framedex.records.duplicates import DUPLICATE_LEVELS, Copy, DuplicateDecision, DuplicateGroup, MemberFacts
+from framedex.records.duplicates import (
+    DUPLICATE_LEVELS,
+    Copy,
+    DuplicateDecision,
+    DuplicateGroup,
+    MemberFacts,
+    VideoCopy,
+)
 from framedex.records.edits import Field, FieldError, FieldResult, FieldType, FieldValue, LabelDecision, Tag
 from framedex.records.enrichment import (
     AppliedModels,
@@ -174,6 +181,7 @@ __all__ = [
     "UserSession",
     "VacuumResult",
     "ValueHistogram",
+    "VideoCopy",
     "ViewAuthor",
     "ViewFilters",
     "ViewStats",

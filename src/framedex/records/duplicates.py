@@ -105,6 +105,34 @@ class Copy(Record):
     residual: float | None = None
 
 
+class VideoCopy(Record):
+    """A part of one video that is also a part of another one.
+
+    ``start_s`` to ``end_s`` is the part of the video ``video_id``, ``other_start_s`` to ``other_end_s`` that of the
+    video ``other_id``, in seconds. ``share`` and ``other_share`` are the parts of the lengths of both that this is, in
+    (0, 1]. ``speed`` is that of the other video: 2.0 if it shows in one second what the first one shows in two.
+    ``similarity`` is the mean correlation of the structure of their frames, laid over each other, in [0, 1]; 1 for
+    equal files. ``mirrored`` says whether one of them is mirrored. Which one is the original is not known. ``path`` and
+    ``other_path`` are relative to the source; the file names are their last parts.
+    """
+
+    video_id: str
+    other_id: str
+    file_name: str
+    other_file_name: str
+    path: str
+    other_path: str
+    start_s: float
+    end_s: float
+    other_start_s: float
+    other_end_s: float
+    speed: float
+    similarity: float
+    share: float
+    other_share: float
+    mirrored: bool = False
+
+
 class DuplicateDecision(Record):
     """A user's decision that the listed media are not duplicates of one another."""
 

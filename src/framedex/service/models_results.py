@@ -17,6 +17,7 @@ from framedex.records import (
     LabelCount,
     LabelDecision,
     ValueHistogram,
+    VideoCopy,
 )
 
 Offset = Annotated[int, Field(ge=0, le=2**31)]
@@ -183,6 +184,13 @@ class DuplicatePage(BaseModel):
     """Groups of duplicates, the largest first."""
 
     groups: list[DuplicateGroup]
+    has_more: bool
+
+
+class VideoCopyPage(BaseModel):
+    """Parts of videos that are also parts of other ones, the longest first."""
+
+    parts: list[VideoCopy]
     has_more: bool
 
 

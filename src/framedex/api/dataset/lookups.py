@@ -9,7 +9,7 @@ from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media
 from framedex.operations.copy_searches import copies_of_image, is_item
-from framedex.records import Copy, LabelCount, StoredTable
+from framedex.records import Copy, LabelCount, StoredTable, VideoCopy
 from framedex.search.query_images import Box
 from framedex.storage import datasets
 from framedex.storage.table_versions import Table
@@ -117,6 +117,15 @@ class DatasetLookups:
         if bounding_box is None and is_item(query):
             return copies_of(open_media(self._context, self.id), query, similarity=similarity)
         return copies_of_image(self._context, self.id, query, similarity=similarity, box=bounding_box)
+
+    def video_copies(self, min_seconds: float = 3.0, *, limit: int | None = None) -> list[VideoCopy]:
+        """Return the parts of videos that are also parts of other ones; see :meth:`View.video_copies`.
+
+        Examples:
+            >>> ds.video_copies(min_seconds=5)
+            []
+        """
+        return View(self._context, self.id).video_copies(min_seconds, limit=limit)
 
     def overlap(self, other: Any, similarity: float = 0.96, *, exact: bool = False) -> Overlap[View]:
         """Return the copies of the dataset's media in another dataset or view; see :meth:`framedex.View.overlap`.

@@ -20,7 +20,9 @@ from framedex.images.thumbnails import read_thumbnails
 from framedex.operations.context import media_uris
 from framedex.operations.empty_results import warn_if_empty
 from framedex.operations.searches import explore_elements, explore_ranking
-from framedex.records import ClusterCounts, EntityType, IssueSummary, LabelCount
+from framedex.operations.video_copies import video_copies
+from framedex.records import ClusterCounts, EntityType, IssueSummary, LabelCount, VideoCopy
+from framedex.render.progress import progress_bar
 from framedex.search.conditions import explained
 from framedex.storage.objects import is_empty_object_view
 from framedex.vql import parse
@@ -283,6 +285,46 @@ class Browsing(Training):
                 media, condition, similarity=similarity, limit=limit, within_videos=within_videos, of=of
             )
         return DuplicateGroups(groups, view, of_videos=entity_type == EntityType.VIDEOS)
+
+    def video_copies(self, min_seconds: float = 3.0, *, limit: int | None = None) -> list[VideoCopy]:
+        """Return the parts of videos that are also parts of other ones, with start and end in both, longest first.
+
+        A part is found if it was encoded again, resized, cropped, mirrored, framed, partly covered, or shown at another
+        speed, from 0.4 to 2.5. Frames of different videos that may be copies, and lie on one line of time, are
+        candidates. The videos are then read again around that line: their frames are laid over each other as those of
+        copies of images, and what moves must move alike. So one room on two days, black frames and a title card that
+        stands still are no copies, and neither is a part without any motion, but in equal files.
+
+        Starts and ends are mostly right within half a second. Two sampled frames in a part are mostly enough, so a part
+        of 3 s is found at one frame a second, also where the frames of both videos lie up to half a second apart. At
+        ``frames_per_second`` below 1 parts shorter than about three times the distance of two sampled frames are
+        mostly not found. Of many similar videos each frame is compared with the twelve most similar ones, so
+        of fifty copies not all pairs are found, but each copy with some others. The result is kept for the state of
+        the dataset.
+
+        Args:
+            min_seconds: the length of the shortest part in seconds, in the video in which it lasts longer; 1 to 86,400.
+            limit: the maximum number of parts.
+
+        Returns:
+            a record for each part of two videos; several for a compilation. Of a view, only videos with a frame in it
+            are compared.
+
+        Raises:
+            InvalidInput: an argument is out of range; or the dataset has no copy descriptors.
+            Conflict: the dataset has no index yet.
+
+        Examples:
+            >>> ds.view.video_copies()
+            []
+        """
+        view = self._of(EntityType.IMAGES)
+        media = view._media()
+        with progress_bar("Parts of videos", late=True) as progress:
+            show = progress or (lambda _stage, _share: None)
+            condition = view._condition(media)
+            found = video_copies(self._context, media, condition, min_seconds=min_seconds, limit=limit, progress=show)
+        return RecordList(found)
 
     def thumbnails(self, media_ids: Sequence[str], *, size: int = SHOWN_SIDE) -> list[bytes | None]:
         """Return JPEGs whose longer side has at most *size* pixels; None for images that cannot be decoded.

@@ -15,17 +15,25 @@ from framedex.analysis.vector_sources import VectorsInFile
 from framedex.core.arrays import Vectors
 from framedex.core.mapped_files import write_matrix
 from framedex.encoders.copy_descriptor import DIMENSION
-from framedex.storage.copy_pairs import compared_column, video_owners
+from framedex.storage.copy_pairs import compared_column, read_descriptors, video_owners
 from framedex.storage.media_rows import PANEL_DESCRIPTORS
 from framedex.storage.table_versions import Table, flat
 
 Rows = npt.NDArray[np.int64]
+_FEW = 16  # below a share of 1/16, vectors are read by row
 _WRITTEN = 8192  # descriptors that are written at a time
 
 
-def read_units(table: Table) -> tuple[Rows, Units]:
-    """Return the rows of a table with a descriptor, and the descriptors, in memory."""
-    positions, vectors = table.vectors(compared_column(table))
+def read_units(table: Table, chosen: Rows | None = None) -> tuple[Rows, Units]:
+    """Return the rows of a table, or some ascending ones, with a descriptor, and the descriptors, in memory."""
+    if chosen is not None and len(chosen) * _FEW < table.count():
+        places, vectors = read_descriptors(table, chosen)
+        positions = chosen[places]
+    else:
+        positions, vectors = table.vectors(compared_column(table))
+        if chosen is not None:
+            kept = np.isin(positions, chosen, assume_unique=True)
+            positions, vectors = positions[kept], vectors[kept]
     return positions, _with_panels(table, positions, vectors)
 
 
@@ -54,20 +62,24 @@ def descriptors_key(table: Table, facts: tuple[Any, ...], *, check: Callable[[],
     return digest.hexdigest()
 
 
-def units_in_file(table: Table, path: Path, *, check: Callable[[], None]) -> tuple[Rows, Units]:
+def units_in_file(
+    table: Table, path: Path, *, check: Callable[[], None], chosen: Rows | None = None
+) -> tuple[Rows, Units]:
     """Write the descriptors of the rows of a table to a file; return the rows, and the descriptors.
 
     Args:
         table: the media table.
         path: the file.
         check: called between blocks; raises to stop.
+        chosen: int64, ascending: the rows; None for all.
     """
     rows, images = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     with path.open("wb") as file:
         for its_rows, vectors in descriptor_blocks(table):
             check()
-            rows.append(its_rows)
-            write_matrix(file, vectors)
+            kept = slice(None) if chosen is None else np.isin(its_rows, chosen, assume_unique=True)
+            rows.append(its_rows[kept])
+            write_matrix(file, vectors[kept])
         positions = np.concatenate(rows)
         images.append(np.arange(len(positions), dtype=np.int32))
         for panels, its_images in _panels(table, positions):

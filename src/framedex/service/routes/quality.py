@@ -34,6 +34,7 @@ from framedex.service.models_results import (
     ProposedCopiesInfo,
     StartedTask,
     TakenOut,
+    VideoCopyPage,
 )
 from framedex.service.parameters import CurrentActor, OpenedDataset, Service
 from framedex.service.state import ServiceState
@@ -158,6 +159,28 @@ def groups_of_duplicates(
     )
     groups = _groups(dataset, read, is_open, offset + limit + 1)
     return DuplicatePage(groups=list(groups[offset : offset + limit]), has_more=len(groups) > offset + limit)
+
+
+@router.get(_DATASET + "/duplicates/videos")
+@needs(Action.DATASET_VIEW, heavy=True)
+def copies_of_parts_of_videos(
+    dataset_id: str,
+    dataset: OpenedDataset,
+    service: Service,
+    actor: CurrentActor,
+    min_seconds: Annotated[float, Query(ge=1, le=86_400)] = 3.0,
+    rid: _Rid = None,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> VideoCopyPage:
+    """Return parts of videos that are also parts of other ones, the longest first, with start and end in both.
+
+    With ``rid`` only videos with a frame among the results are compared. The first answer takes the search; those that
+    follow are read from its result, as long as the dataset stays the same.
+    """
+    view = _view(service, actor, dataset, rid, EntityType.IMAGES)
+    found = view.video_copies(min_seconds, limit=offset + limit + 1)
+    return VideoCopyPage(parts=found[offset : offset + limit], has_more=len(found) > offset + limit)
 
 
 @router.post(_DATASET + "/duplicates/copies")
