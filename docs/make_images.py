@@ -65,6 +65,7 @@ _BROWSER_ARGUMENTS = (
 _MASKS = (
     (r"^ *- /url: .*\n", ""),
     (r"(?<!\w)\d+(\.\d+)?\s?(B|kB|KB|MB)\b", "… bytes"),
+    (r"\b\d+ [A-Z][a-z]{2} \d{4}, \d\d:\d\d\b", "a time"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?", "a time"),
     (r"\d+ (seconds?|minutes?|hours?) ago|just now|now", "some time ago"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "an id"),

@@ -118,17 +118,21 @@ class KeypointCache:
             self._memory |= dict(zip(made, records, strict=True))
 
     def _known_places(self) -> dict[bytes, int]:
-        """Return the places of all records of the file by key; those that were read before are kept in memory.
+        """Return a new dictionary of the places of all records of the file, by key.
+
+        Those that were read before are kept in memory.
 
         A record is as large as some pages of memory, so to read the keys is to read the file. Records never change.
         """
         file, end = (str(self._path), os.fstat(self._file.fileno()).st_ino), len(self._records)
-        start, places = _KNOWN.get(file) or (0, dict[bytes, int]())
+        start, known = _KNOWN.get(file) or (0, dict[bytes, int]())
         if start > end:  # another file has the number now
-            start, places = 0, {}
+            start, known = 0, {}
         keys = np.ascontiguousarray(self._records["key"][start:]).tolist()
-        places |= {key: place for place, key in enumerate(keys, start)}
-        _KNOWN.put(file, (end, places), weight=_ENTRY_BYTES * end)
+        places = known | {key: place for place, key in enumerate(keys, start)}
+        if keys:
+            _KNOWN.put(file, (end, places), weight=_ENTRY_BYTES * end)
+            return dict(places)
         return places
 
     def forget(self) -> None:

@@ -25,6 +25,7 @@ import { say, sayError } from "../state/notices";
 import { Queue } from "../state/queue";
 import { rowsOfIds } from "../state/rows";
 import { t } from "../texts";
+import { frames } from "../texts/findings";
 
 const NEAR = "near";
 /** Frames of one video that are alike, beside copies. */
@@ -33,7 +34,7 @@ const LEVELS = ["0.96", "0.97", "0.98", "0.985", "0.99", "0.995", "0.999", "1", 
 const LEVEL_NAMES: Readonly<Record<string, string>> = {
   "1": t.duplicates.exact,
   [NEAR]: t.duplicates.near,
-  [FRAMES]: t.duplicates.frames,
+  [FRAMES]: frames.level,
 };
 const PART = 50;
 /** How many members of a group are shown. */
@@ -114,7 +115,7 @@ const groupsAt = (level: string): Record<string, string | boolean> =>
 
 /** Return why the groups of a level are not accepted all at once; null if they can be. */
 const oneByOneReason = (level: string | null): string | null =>
-  level === NEAR ? t.duplicates.nearOneByOne : level === FRAMES ? t.duplicates.framesByPlan : null;
+  level === NEAR ? t.duplicates.nearOneByOne : level === FRAMES ? frames.byPlan : null;
 
 function reader(of: DatasetStatus, level: string, isDone: boolean) {
   return async (offset: number) => {

@@ -1,4 +1,4 @@
-/** The words of facts about duplicates and of rankings of labels, which are loaded with their pages. */
+/** The words of facts about duplicates, of frames of videos and of rankings of labels, which are loaded with their pages. */
 const images = (n: number): string => `${n.toLocaleString()} ${n === 1 ? "image" : "images"}`;
 
 export const facts = {
@@ -19,6 +19,11 @@ export const facts = {
   },
   yes: "yes",
   no: "no",
+};
+
+export const frames = {
+  level: "0.96, also frames of one video",
+  byPlan: "The clean-up thins out the frames of all videos at once.",
 };
 
 export const noise = {

@@ -7,8 +7,6 @@ export const queues = {
     exact: "1, the same pixels",
     near: "near images, no copies",
     nearOneByOne: "Which of several images of a scene stays is for you to say, group by group.",
-    frames: "0.96, also frames of one video",
-    framesByPlan: "The clean-up thins out the frames of all videos at once.",
     alsoUnsure: "Also groups of which it is not sure which image is the original",
     state: "Groups",
     open: "Open",
