@@ -21,7 +21,8 @@ _OF_SERVICE = (
 _OF_DATASETS = (
     "actions", "card", "cleanup", "clone", "compare", "copies", "decisions", "diverse", "duplicates", "embeddings",
     "evaluation", "export", "exports", "fields", "issues", "journal", "labels", "limits", "map", "media", "merge",
-    "objects", "overlap", "preview", "problems", "quality", "redo", "results", "sources", "stats", "sync", "tags", "trends", "undo",
+    "objects", "overlap", "preview", "problems", "quality", "redo", "results", "sources", "stats", "sync", "tags",
+    "trends", "undo",
 )  # fmt: skip
 OWN = [*(f"/api/v1/{name}" for name in _OF_SERVICE), *(f"{_BELOW}{name}" for name in _OF_DATASETS)]
 """Paths that are those of this service alone, or of other clients; those below them are, too."""
