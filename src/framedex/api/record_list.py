@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from framedex.api.data_frames import as_pandas
-from framedex.records import Record
+from framedex.core.counts import counted
+from framedex.records import Record, VideoCopy
 from framedex.render import html
 
 if TYPE_CHECKING:
@@ -70,3 +71,25 @@ def _cell(value: Any) -> Any:
     if isinstance(value, Record):
         return repr(value)
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+class VideoCopies(RecordList[VideoCopy]):
+    """The parts of videos that are also parts of other ones, as a list.
+
+    Attributes:
+        n_unread: the number of pairs of videos that were not compared, because a file cannot be read.
+        n_left: the number of pairs that were not compared, because ``copy_budget_ms`` was spent.
+    """
+
+    def __init__(self, records: Iterable[VideoCopy] = (), n_unread: int = 0, n_left: int = 0) -> None:
+        super().__init__(records)
+        self.n_unread, self.n_left = n_unread, n_left
+
+    @property
+    def not_compared(self) -> str:
+        """The pairs of videos that were not compared, in words; empty if all were."""
+        reasons = (self.n_unread, "a file cannot be read"), (self.n_left, "copy_budget_ms is spent")
+        return "; ".join(f"{counted(n, 'pairs of videos')} not compared: {why}" for n, why in reasons if n)
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [super().__repr__(), self.not_compared]))

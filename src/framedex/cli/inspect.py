@@ -21,7 +21,8 @@ from framedex.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from framedex import Dataset, Histogram
-    from framedex.records import DuplicateGroup, VideoCopy
+    from framedex.api.record_list import VideoCopies
+    from framedex.records import DuplicateGroup
 
 _BAR = 40  # characters of the longest bar of a histogram
 
@@ -165,7 +166,7 @@ def scenes(
         print_table(("from (s)", "to (s)", "frames", "in the dataset"), rows)
 
 
-def _print_parts(copies: "list[VideoCopy]", *, as_json: bool) -> None:
+def _print_parts(copies: "VideoCopies", *, as_json: bool) -> None:
     if as_json:
         print_json(copies)
         return
@@ -181,6 +182,8 @@ def _print_parts(copies: "list[VideoCopy]", *, as_json: bool) -> None:
         for each in copies
     ]
     print_table(("video", "seconds", "other video", "seconds", "speed", "similarity"), rows)
+    if copies.not_compared:
+        say(copies.not_compared)
 
 
 def _duplicates_row(group: "DuplicateGroup") -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from framedex.api.histogram import Histogram
 from framedex.api.ids import Ids
 from framedex.api.issue_table import IssueTable
 from framedex.api.overlap import Overlap
-from framedex.api.record_list import RecordList
+from framedex.api.record_list import RecordList, VideoCopies
 from framedex.api.result_pages import SHOWN_SIDE, DuplicateGroups, ExplorePage
 from framedex.client import calls
 from framedex.client.actions import MOST_IDS, act, pixels_of_box, tag_named, upload_query
@@ -406,16 +406,16 @@ class ClientReading(ClientTraining):
             has_more = page["has_more"]
         return DuplicateGroups(groups[:limit], self._made(self._selection), of_videos=kind is EntityType.VIDEOS)
 
-    def video_copies(self, min_seconds: float = 3.0, *, limit: int | None = None) -> list[VideoCopy]:
+    def video_copies(self, min_seconds: float = 3.0, *, limit: int | None = None) -> VideoCopies:
         """Return the parts of videos that are also parts of other ones; see :meth:`framedex.View.video_copies`."""
-        found, has_more = list[VideoCopy](), limit is None or limit > 0
+        found, has_more, page = list[VideoCopy](), limit is None or limit > 0, {"n_unread": 0, "n_left": 0}
         rid = None if self._selection == ViewParts() else self.rid
         while has_more and (limit is None or len(found) < limit):
             query = {"min_seconds": min_seconds, "rid": rid, "offset": len(found), "limit": 500}
             page = self._connection.json(calls.VIDEO_COPIES, query=query, dataset_id=self._dataset_id)
             found += [VideoCopy.model_validate(each) for each in page["parts"]]
             has_more = page["has_more"]
-        return RecordList(found[:limit])
+        return VideoCopies(found[:limit], page["n_unread"], page["n_left"])
 
     def explore(
         self,

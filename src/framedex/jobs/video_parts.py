@@ -347,9 +347,7 @@ class _Comparison:
             return None
         slope = (run.end_other - run.start_other) / (a.times[-1] - a.times[0])
         start, end = float(a.times[run.first]), float(a.times[run.last]) + 1 / _RATE
-        part = _part_between(
-            start, end, run.start_other + slope * (start - a.times[0]), slope, evidence.similarity, self.a, self.b
-        )
+        part = _part_between(start, end, run.start_other + slope * (start - a.times[0]), slope, self.a, self.b)
         return SharedPart(*part, evidence.similarity, layer.is_mirrored)
 
     def _extended(self, part: SharedPart, layer: _Layer) -> SharedPart | None:
@@ -357,9 +355,7 @@ class _Comparison:
         slope = (part.other_end - part.other_start) / (part.end - part.start)
         start = self._grown(part, layer, slope, forward=False)
         end = self._grown(part, layer, slope, forward=True)
-        times = _part_between(
-            start, end, part.other_start + slope * (start - part.start), slope, part.similarity, self.a, self.b
-        )
+        times = _part_between(start, end, part.other_start + slope * (start - part.start), slope, self.a, self.b)
         longest = max(times[1] - times[0], times[3] - times[2])
         if longest < self.min_seconds - _MARGIN_S:
             return None
@@ -396,7 +392,7 @@ class _Comparison:
 
 
 def _part_between(
-    start: float, end: float, other_start: float, slope: float, _similarity: float, a: FramesAtTimes, b: FramesAtTimes
+    start: float, end: float, other_start: float, slope: float, a: FramesAtTimes, b: FramesAtTimes
 ) -> tuple[float, float, float, float]:
     """Return (start, end, start in the second video, its end), within both videos."""
     other_end = other_start + slope * (end - start)

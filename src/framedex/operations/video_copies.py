@@ -1,13 +1,11 @@
 """Parts of videos that are also parts of other ones, in an open dataset."""
 
 import hashlib
-import logging
 from dataclasses import replace
 
 from framedex.browse.explore import file_name
 from framedex.browse.issues import check_limit
 from framedex.core.checks import is_number
-from framedex.core.counts import counted
 from framedex.core.progress import Progress
 from framedex.errors import InvalidInput
 from framedex.jobs.video_copies import FoundPart, FoundParts, find_video_parts
@@ -17,7 +15,6 @@ from framedex.records import VideoCopy
 from framedex.storage.condition import Condition
 from framedex.storage.media import EVERYTHING, Media
 
-_LOG = logging.getLogger(__name__)
 _LEAST_S, _MOST_S = 1.0, 86_400.0
 
 
@@ -29,17 +26,20 @@ def video_copies(
     min_seconds: float,
     limit: int | None,
     progress: Progress,
-) -> list[VideoCopy]:
+) -> tuple[list[VideoCopy], int, int]:
     """Return the parts that videos with media that meet a condition share; see :meth:`framedex.View.video_copies`.
 
     The result of a state is kept, so that it is found once for all pages.
+
+    Returns:
+        The parts, and how many pairs of videos were not compared, because a file cannot be read or no budget was left.
     """
     check_limit(limit)
     if not is_number(min_seconds) or not _LEAST_S <= min_seconds <= _MOST_S:
         raise InvalidInput(f"min_seconds must be a number from {_LEAST_S:g} to {_MOST_S:,.0f}, not {min_seconds!r}")
     check_indexed(context, media)
     if not media.has_videos:
-        return []
+        return [], 0, 0
     allowed = _allowed(media, condition)
     digest = hashlib.blake2b("".join(sorted(allowed or ())).encode(), digest_size=16).hexdigest()
     key = "video copies", media.generation.id, allowed is None, digest, float(min_seconds)
@@ -49,11 +49,7 @@ def video_copies(
         found = find_video_parts(job, media, allowed, min_seconds=float(min_seconds), progress=progress)
         if not found.n_unread:
             context.selections.put(key, found, weight=found.nbytes)
-    if found.n_unread:
-        _LOG.warning("%s not compared, because a file cannot be read", counted(found.n_unread, "pairs of videos"))
-    if found.n_left:
-        _LOG.warning("%s not compared, as copy_budget_ms is spent", counted(found.n_left, "pairs of videos"))
-    return [_record(found, each) for each in found.parts[:limit]]
+    return [_record(found, each) for each in found.parts[:limit]], found.n_unread, found.n_left
 
 
 def _allowed(media: Media, condition: Condition) -> frozenset[str] | None:

@@ -188,10 +188,16 @@ class DuplicatePage(BaseModel):
 
 
 class VideoCopyPage(BaseModel):
-    """Parts of videos that are also parts of other ones, the longest first."""
+    """Parts of videos that are also parts of other ones, the longest first.
+
+    ``n_unread`` and ``n_left`` are the numbers of pairs of videos that were not compared, because a file cannot be
+    read, or because ``copy_budget_ms`` was spent.
+    """
 
     parts: list[VideoCopy]
     has_more: bool
+    n_unread: int
+    n_left: int
 
 
 class CopiesRequest(BaseModel):

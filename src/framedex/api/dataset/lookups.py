@@ -4,12 +4,13 @@ import os
 from typing import Any
 
 from framedex.api.overlap import Overlap
+from framedex.api.record_list import VideoCopies
 from framedex.api.view import View
 from framedex.browse.copies_of import copies_of
 from framedex.browse.locations import media_id_at
 from framedex.operations.context import Context, open_media
 from framedex.operations.copy_searches import copies_of_image, is_item
-from framedex.records import Copy, LabelCount, StoredTable, VideoCopy
+from framedex.records import Copy, LabelCount, StoredTable
 from framedex.search.query_images import Box
 from framedex.storage import datasets
 from framedex.storage.table_versions import Table
@@ -118,7 +119,7 @@ class DatasetLookups:
             return copies_of(open_media(self._context, self.id), query, similarity=similarity)
         return copies_of_image(self._context, self.id, query, similarity=similarity, box=bounding_box)
 
-    def video_copies(self, min_seconds: float = 3.0, *, limit: int | None = None) -> list[VideoCopy]:
+    def video_copies(self, min_seconds: float = 3.0, *, limit: int | None = None) -> VideoCopies:
         """Return the parts of videos that are also parts of other ones; see :meth:`View.video_copies`.
 
         Examples:

@@ -180,7 +180,8 @@ def copies_of_parts_of_videos(
     """
     view = _view(service, actor, dataset, rid, EntityType.IMAGES)
     found = view.video_copies(min_seconds, limit=offset + limit + 1)
-    return VideoCopyPage(parts=found[offset : offset + limit], has_more=len(found) > offset + limit)
+    part, has_more = found[offset : offset + limit], len(found) > offset + limit
+    return VideoCopyPage(parts=part, has_more=has_more, n_unread=found.n_unread, n_left=found.n_left)
 
 
 @router.post(_DATASET + "/duplicates/copies")
