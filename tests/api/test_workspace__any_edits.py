@@ -442,4 +442,4 @@ def test_workspace__any_edits_of_many(case: str) -> None:
     all_steps, refused = run(case, EXAMPLES, STEPS)
     if examples(EXAMPLES).max_examples >= EXAMPLES:  # few examples are short, and five may be
         assert all_steps > EXAMPLES * STEPS / 10
-    assert refused < 0.6 * all_steps
+        assert refused < 0.6 * all_steps
