@@ -289,8 +289,9 @@ class FileDecoder:
         with self._turn:
             measures = measure_images(images)
             whole, panels = self._described(bordered, whole=is_embedding or is_column)
-            has_features = LOCAL_FEATURES in self.columns
-            features = [find_local_features(each.inner_grey).tobytes() if has_features else None for each in bordered]
+        # Few of its calls are short, so threads need not take turns.
+        has_features = LOCAL_FEATURES in self.columns
+        features = [find_local_features(each.inner_grey).tobytes() if has_features else None for each in bordered]
         nothing = [None] * len(images)
         prepared = nothing if is_embedding else [self.preparation.prepare(image.pixels) for image in images]
         of_copies = [
