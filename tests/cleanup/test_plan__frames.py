@@ -50,6 +50,8 @@ def test_plan__keeps_a_frame_like_each_that_goes(dataset: Dataset) -> None:
     assert len(stays) > 3
     assert {row["path"] for row in rows if row["media_id"] in stays} == {"pan.mp4"}
     assert all("; its group keeps pan.mp4 at " in row["reason"] for row in of_pan)
+    summary = dataset.plan_cleanup(duplicates=0.96, within_videos=True).summary
+    assert (summary.removed, summary.size_bytes) == (len(of_pan), 0)  # the file of a video stays
 
 
 @pytest.mark.slow

@@ -102,7 +102,8 @@ class CleanupPlan:
         issue with the highest confidence, ``basket``, ``duplicates``, ``near``, or null for kept media; ``group_id`` of
         the duplicate group; ``kept_media_id``: the kept member of the group, or null; ``confidence`` (0 to 1) of the
         issue, or a similarity: for removed media the similarity to the nearest image, for kept media the minimum of
-        these similarities in the group; ``size_bytes`` of the file; ``warning`` if removed media have labels, or boxes
+        these similarities in the group; ``size_bytes`` of the file, null for
+        frames, whose video stays while others of it do; ``warning`` if removed media have labels, or boxes
         of classes, that the image to keep lacks;
         ``protected``: why a media item stays that the plan might remove: ``chosen`` by a person; ``best`` of a group
         that would lose all members; ``last``, as clean-ups removed its copies; else null.

@@ -221,7 +221,8 @@ _BOXES = pa.schema([pa.field("parent_id", pa.string()), pa.field("labels", pa.li
 # Similarities have the format of the issue `duplicates`.
 _TEXT = """
 WITH planned AS MATERIALIZED (
-    SELECT decided.*, media_id, size_bytes, labels, path,
+    SELECT decided.*, media_id, labels, path,
+        CASE WHEN frame_time_s IS NULL THEN size_bytes END AS size_bytes,
         path || coalesce(printf(' at %.1f s', frame_time_s), '') AS name,
         coalesce(nullif({file_name}, ''), path) AS file_name
     FROM decided JOIN media USING (_rowid)
