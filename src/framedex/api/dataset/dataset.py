@@ -725,7 +725,8 @@ class Dataset(
             basket: whether the media in the basket are removed, too.
             unsure: whether duplicates are removed where it is not sure which one is the original, too.
             within_videos: whether frames of one video are duplicates of each other, too. One frame stays of those of
-                which any two are alike. It goes with a similarity.
+                which any two are alike by their descriptors; a small thing that comes or goes may not count, less so
+                at a higher similarity. It goes with a similarity.
             where: a VQL filter: only media that pass it are removed, or kept in place of others.
 
         Raises:
